@@ -31,6 +31,7 @@ from stele.apis.openschema.errors import CODES as OPENSCHEMA_CODES
 from stele.apis.pravega.errors import REPLIES as PRAVEGA_REPLIES
 from stele.apis.rocketmq.errors import NUMBERS as ROCKETMQ_NUMBERS
 from stele.apis.schema_repo.errors import REPLIES as REPO_REPLIES
+from stele.apis.xregistry.errors import STATUSES as XREGISTRY_STATUSES
 from stele.cli.app import app as command_line
 from stele.cli.connect import REGISTRY_PANEL
 from stele.core.access import ROLES, Operation
@@ -373,6 +374,7 @@ def build_errors_page() -> str:
         ("Pravega", "plain text", {cls: row[0] for cls, row in PRAVEGA_REPLIES.items()}, {}),
         ("AVRO-1124 and schema-repo", "plain text", {cls: row[0] for cls, row in REPO_REPLIES.items()}, {}),
         ("CNCF", "RFC 9457, `application/problem+json`", CNCF_STATUSES, {}),
+        ("xRegistry", "RFC 9457 with `subject` and `args`, `application/json`", XREGISTRY_STATUSES, {}),
         ("Azure", '`{"error": {"code", "message"}}`', *_split_table(AZURE_CODES)),
         ("RocketMQ", '`{"status", "message"}`', *_split_table(ROCKETMQ_NUMBERS)),
         ("OpenSchema", '`{"errorCode", "errorMessage"}`', *_split_table(openschema)),

@@ -434,6 +434,50 @@ UI = {
     **UI_PAGES,
     **{f"{name}_json": sample for name, sample in UI_PAGES.items()},
 }
+_TEAM_GROUP = Resource(ResourceType.NAMESPACE, TEAM)
+_FORMAT = "Avro/1.12"
+_TEAM_SCHEMA = {"schema": f"{SUBJECT}$details"}
+_XREGISTRY_VERSION = {"format": _FORMAT, "schema": json.loads(NEXT_TEXT)}
+XREGISTRY: dict[str, Sample] = {
+    "get_registry": Sample(query="inline=*"),
+    "export_registry": Sample(),
+    "put_registry": _REGISTRY._replace(body={}),
+    "patch_registry": _REGISTRY._replace(body={}),
+    "post_groups_by_type": Sample(body={"schemagroups": {TEAM: {}}}, resource=_TEAM_GROUP),
+    "get_capabilities": Sample(),
+    "get_offered_capabilities": Sample(),
+    "get_model": Sample(),
+    "get_model_source": Sample(),
+    "get_groups": Sample(query="inline=*"),
+    "post_groups": Sample(body={TEAM: {}}, resource=_TEAM_GROUP),
+    "patch_groups": Sample(body={TEAM: {}}, resource=_TEAM_GROUP),
+    "delete_groups": Sample(body={TEAM: {}}, resource=_TEAM_GROUP),
+    "get_group": Sample(resource=_TEAM_GROUP),
+    "put_group": Sample(body={}, resource=_TEAM_GROUP),
+    "patch_group": Sample(body={}, resource=_TEAM_GROUP),
+    "post_schemas_by_type": Sample(body={"schemas": {"new": _XREGISTRY_VERSION}}, resource=_TEAM_GROUP),
+    "delete_group": Sample(resource=_TEAM_GROUP),
+    "get_schemas": Sample(resource=_TEAM_GROUP),
+    "post_schemas": Sample(body={SUBJECT: {"format": _FORMAT}}),
+    "patch_schemas": Sample(body={SUBJECT: {}}),
+    "delete_schemas": Sample(body={SUBJECT: {}}),
+    "get_schema": Sample(),
+    "put_schema": Sample(body={"format": _FORMAT}, params=_TEAM_SCHEMA),
+    "patch_schema": Sample(body={}, params=_TEAM_SCHEMA),
+    "post_version": Sample(body=_XREGISTRY_VERSION, params=_TEAM_SCHEMA),
+    "delete_schema": Sample(),
+    "get_meta": Sample(),
+    "put_meta": Sample(body={"compatibility": "backward"}),
+    "patch_meta": Sample(body={}),
+    "get_versions": Sample(),
+    "post_versions": Sample(body={"1": {"format": _FORMAT}}),
+    "patch_versions": Sample(body={"1": {}}),
+    "delete_versions": Sample(body={"1": {}}),
+    "get_version": Sample(),
+    "put_version": Sample(body={"format": _FORMAT}, params={"version": "1$details"}),
+    "patch_version": Sample(body={}, params={"version": "1$details"}),
+    "delete_version": Sample(),
+}
 SAMPLES = {
     "confluent": CONFLUENT,
     "native": NATIVE,
@@ -443,6 +487,7 @@ SAMPLES = {
     "rocketmq": ROCKETMQ,
     "openschema": OPENSCHEMA,
     "ui": UI,
+    "xregistry": XREGISTRY,
 }
 PARAMS = {
     "confluent": {
@@ -477,6 +522,7 @@ PARAMS = {
     "rocketmq": {"cluster": "default", "tenant": TEAM, "subject": SUBJECT, "schema_name": SUBJECT, "version": "1"},
     "openschema": {"subject": SUBJECT, "version": "1"},
     "ui": {"name": SUBJECT, "digest": "0", "file": "style.css"},
+    "xregistry": {"group": TEAM, "schema": SUBJECT, "version": "1"},
 }
 """Values of the parameters of paths; more of them are known once the world is there."""
 

@@ -21,7 +21,7 @@ from stele.service.access import Headers, Principal
 from stele.service.registry import Registry
 from stele.storage import open_log
 
-_PREFIXED = {"confluent", "openschema"}
+_PREFIXED = {"confluent", "openschema", "xregistry"}
 """Dialects that are asked below their name: they share paths."""
 
 

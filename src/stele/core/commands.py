@@ -97,6 +97,7 @@ class RegisterSchema(msgspec.Struct, frozen=True):
     bindings are bound to the version this makes, in one with it; nothing is bound when the version was there before.
     uid is the one of the version in the registry it is a replica of: nothing counts as the same but a version with that
     uid, and nothing is replaced (`AlreadyExists`); only in IMPORT mode, with both numbers.
+    lineage are the version numbers the policy compares with, closest ancestor first; None: all, newest first.
     """
 
     key: SubjectKey
@@ -124,6 +125,7 @@ class RegisterSchema(msgspec.Struct, frozen=True):
     bindings: tuple[Binding, ...] = ()
     at: int | None = None
     uid: bytes | None = None
+    lineage: tuple[int, ...] | None = None
 
 
 class DeleteVersion(msgspec.Struct, frozen=True):
@@ -308,6 +310,33 @@ class SkipIds(msgspec.Struct, frozen=True):
     numbers: int
 
 
+class SeenNamespace(msgspec.Struct, frozen=True):
+    """A namespace as a caller saw it: when it was created and how often it was described; at None: there was none."""
+
+    name: str
+    at: int | None = None
+    epoch: int = 0
+
+
+class SeenSubject(msgspec.Struct, frozen=True):
+    """A subject as a caller saw it: its incarnation and how often it was changed; uid None: there was none."""
+
+    key: SubjectKey
+    uid: int | None = None
+    epoch: int = 0
+
+
+class Transaction(msgspec.Struct, frozen=True):
+    """Carry out commands one on top of the other, all or none, in one record.
+
+    namespaces and subjects are conditions: what the caller saw when it made the commands; another one fails them all.
+    """
+
+    commands: tuple[Any, ...]
+    namespaces: tuple[SeenNamespace, ...] = ()
+    subjects: tuple[SeenSubject, ...] = ()
+
+
 Command = (
     RegisterSchema
     | DeleteVersion
@@ -329,6 +358,7 @@ Command = (
     | ChangeItems
     | AdoptRulesets
     | SkipIds
+    | Transaction
 )
 
 
@@ -373,4 +403,12 @@ class EmptyOutcome(msgspec.Struct, frozen=True):
     """Outcome of a command that has nothing to tell."""
 
 
-Outcome = Registration | DeletedVersions | SettingsOutcome | ModeOutcome | EncodingOutcome | EmptyOutcome
+class TransactionOutcome(msgspec.Struct, frozen=True):
+    """Outcome of `Transaction`: those of its commands, in order."""
+
+    outcomes: tuple[Any, ...]
+
+
+Outcome = (
+    Registration | DeletedVersions | SettingsOutcome | ModeOutcome | EncodingOutcome | EmptyOutcome | TransactionOutcome
+)

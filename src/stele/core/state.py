@@ -94,6 +94,8 @@ class State:
         self._measured = (0, 0)
         """How many of the loose contents were measured, and the bytes of their texts."""
         self._undo: list[Callable[[], object]] | None = None
+        self._outer_undos: list[list[Callable[[], object]] | None] = []
+        """What undoes the drafts that the present one was begun in, outermost first."""
 
     # --- reading --------------------------------------------------------------------------------------------------
 
@@ -199,7 +201,8 @@ class State:
     # --- drafts and housekeeping ------------------------------------------------------------------------------------
 
     def begin_draft(self) -> None:
-        """Start recording how to undo changes."""
+        """Start recording how to undo changes. A draft within a draft is taken back first."""
+        self._outer_undos.append(self._undo)
         self._undo = []
 
     @property
@@ -208,10 +211,10 @@ class State:
         return self._undo is not None
 
     def roll_back(self) -> None:
-        """Undo everything since `begin`."""
+        """Undo everything since the last `begin_draft`."""
         for undo in reversed(self._undo or ()):
             undo()
-        self._undo = None
+        self._undo = self._outer_undos.pop()
 
     def get_index(self, name: str, build: Callable[[State], dict[K, V]]) -> dict[K, V]:
         """Return the lazily built index of that name.
@@ -219,8 +222,9 @@ class State:
         One built within a draft is built again once the draft is taken back.
         """
         if getattr(self, name) is None:
-            if self._undo is not None:
-                self._undo.insert(0, lambda: setattr(self, name, build(self)))
+            for undos in (*self._outer_undos, self._undo):
+                if undos is not None:
+                    undos.insert(0, lambda: setattr(self, name, build(self)))
             setattr(self, name, build(self))
         return getattr(self, name)  # type: ignore[no-any-return]  # just set to one
 

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple, TypeVar, cast
 
 from litestar import Litestar
 
-from stele.apis import cncf, confluent, native, openschema, pravega, rocketmq, schema_repo
+from stele.apis import cncf, confluent, native, openschema, pravega, rocketmq, schema_repo, xregistry
 from stele.errors import InvalidRequest
 from stele.server.answer_cache import ResponseCache
 from stele.server.answers import AnswerFinisher, AnswerOptions
@@ -89,6 +89,10 @@ def _cncf_options(settings: ServerSettings) -> cncf.CncfOptions:
     return cncf.CncfOptions(max_request_bytes=settings.max_request_bytes, base_url=settings.public_url)
 
 
+def _xregistry_options(settings: ServerSettings) -> xregistry.XregistryOptions:
+    return xregistry.XregistryOptions(max_request_bytes=settings.max_request_bytes, base_url=settings.public_url)
+
+
 def _request_limit_only(options: Callable[..., T]) -> Callable[[ServerSettings], T]:
     """The options of a dialect that has no settings but the longest request."""
     return lambda settings: options(max_request_bytes=settings.max_request_bytes)
@@ -137,6 +141,13 @@ DIALECTS = (
         openschema.application,
         media=(openschema.MEDIA_TYPE,),
     ),
+    DialectEntry(
+        xregistry.NAME,
+        "xRegistry",
+        xregistry.SEGMENTS,
+        _xregistry_options,
+        xregistry.application,
+    ),
 )
 
 
@@ -182,7 +193,7 @@ def list_mounts(settings: ServerSettings) -> tuple[DialectEntry, ...]:
 class DeferredApp:
     """An ASGI application that is built when its first request arrives.
 
-    A server that speaks seven dialects starts as fast as one that speaks none; most servers are asked in one or two.
+    A server that speaks eight dialects starts as fast as one that speaks none; most servers are asked in one or two.
     """
 
     def __init__(self, build: Callable[[], Litestar]) -> None:

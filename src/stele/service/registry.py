@@ -166,7 +166,8 @@ class Registry:
         self._queue: asyncio.Queue[_Job] = asyncio.Queue()
         self.waiting_writes = 0
         """How many changes wait for the log or are being written."""
-        self._to_erase: dict[int, bytes] = {}
+        self._to_erase: dict[int, frozenset[bytes]] = {}
+        """Digests of purged texts by the record that has them."""
         self._writing: frozenset[bytes] = frozenset()
         self._writer: asyncio.Task[None] | None = None
         self._follower: asyncio.Task[None] | None = None
@@ -356,9 +357,11 @@ class Registry:
         return ChainMap(job.verdicts, self.compatibility.verdicts)  # type: ignore[arg-type]  # only read
 
     async def _answer_requests(self, state: State, job: _Job, undecided: VerdictsRequired) -> None:
+        commands = job.command.commands if isinstance(job.command, cmd.Transaction) else (job.command,)
         extra: dict[bytes, bytes] = {}
-        if isinstance(job.command, cmd.RegisterSchema) and job.command.document is not None:
-            extra = job.command.document.texts
+        for command in commands:
+            if isinstance(command, cmd.RegisterSchema) and command.document is not None:
+                extra |= command.document.texts
         job.verdicts.update(await self._find_verdicts(state, undecided, extra))
 
     async def _find_verdicts(
@@ -499,7 +502,8 @@ class Registry:
         self.state.pack_texts()
         for row in batch:
             row.set_result()
-        self._to_erase |= {content.seq: content.sha for content in self.state.erased}
+        for content in self.state.erased:
+            self._to_erase[content.seq] = self._to_erase.get(content.seq, frozenset()) | {content.sha}
         self.state.erased.clear()
         await self._erase_purged_texts()
 
@@ -511,9 +515,9 @@ class Registry:
         try:
             if self._to_erase and self._snapshot_seq:
                 await self._save_snapshot(always=True)
-            for seq, sha in list(self._to_erase.items()):
+            for seq, shas in list(self._to_erase.items()):
                 for entry in await self._log.tail(seq - 1, 1):
-                    redacted = redact_texts(decode_record(entry.record), frozenset({sha}))
+                    redacted = redact_texts(decode_record(entry.record), shas)
                     await self._log.erase(entry.seq, encode_record(redacted))
                 self._to_erase.pop(seq, None)
         except StoreError as error:

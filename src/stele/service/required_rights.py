@@ -62,7 +62,8 @@ def _rights_to_register(command: cmd.RegisterSchema, state: State) -> Rights:
     )
     if command.schema_id is not None or command.at is not None or command.uid is not None or gives_number:
         wanted.append(Operation.IMPORT)
-    if command.check is cmd.CompatibilityCheck.SKIP:  # Only callers ask for that; no dialect does it by itself.
+    # Only callers ask to skip the check; no dialect does it by itself. Another lineage gets around it, too.
+    if command.check is cmd.CompatibilityCheck.SKIP or command.lineage is not None:
         wanted.append(Operation.FORCE)
     if command.policy is not None:
         wanted.append(Operation.CHANGE_POLICY)
@@ -108,6 +109,8 @@ def _rights_to_change_items(command: cmd.ChangeItems, state: State) -> Rights:
             # A KEK is under (kek, context, name), a DEK under (dek, name of its KEK, …).
             names = dict.fromkeys(key[2] if key[0] == "kek" else key[1] for key in command.changes)
             return tuple((Operation.MANAGE_KEYS, key_resource(name)) for name in names)
+        case "xregistry":  # What describes the registry as a whole.
+            return ((Operation.REGISTER, REGISTRY_RESOURCE),)
         case "confluent.exporters" | "exporters.status" | "subscriptions" | "subscriptions.status":
             return ((Operation.MANAGE_EXPORTERS, REGISTRY_RESOURCE),)
         case "replications" | "replications.status":
@@ -137,5 +140,8 @@ RIGHTS: Final[dict[type[Any], Callable[[Any, State], Rights]]] = {
     cmd.ChangeItems: _rights_to_change_items,
     cmd.AdoptRulesets: _on_registry(Operation.CHANGE_POLICY),
     cmd.SkipIds: _on_registry(Operation.IMPORT),
+    cmd.Transaction: lambda command, state: tuple(
+        dict.fromkeys(right for part in command.commands for right in required_rights(part, state))
+    ),
 }
 """How the rights are found, by type of command."""

@@ -80,7 +80,7 @@ async def world() -> AsyncIterator[World]:
 
 def _own_params(endpoint: Endpoint) -> Mapping[str, str]:
     """Parameters by which an endpoint is about what the neighbour has."""
-    if endpoint.dialect == "cncf":
+    if endpoint.dialect in {"cncf", "xregistry"}:
         return {"schema": "mine", "group": TEAM}
     if endpoint.dialect in {"native", "ui"}:
         return {"name": "mine", "subject": "mine"}

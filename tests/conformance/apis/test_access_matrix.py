@@ -71,6 +71,8 @@ def _has_error_shape(endpoint: Endpoint, answer: httpx.Response) -> bool:
             return list(body) == ["error"] and body["error"]["code"] in {"Unauthorized", "Forbidden"}
         case "cncf":
             return bool(body["status"] == status and answer.headers["content-type"] == "application/problem+json")
+        case "xregistry":
+            return str(body["type"]).endswith((":unauthorized", ":forbidden"))
         case "rocketmq":
             return bool(body["status"] == status * 100 + 1)
         case _:

@@ -6,7 +6,16 @@ from collections.abc import Iterator, Mapping, Sequence
 from random import Random
 from typing import Protocol
 
-from tests.property.dialect_model import cncf, confluent, native, openschema, pravega, rocketmq, schema_repo
+from tests.property.dialect_model import (
+    cncf,
+    confluent,
+    native,
+    openschema,
+    pravega,
+    rocketmq,
+    schema_repo,
+    xregistry,
+)
 from tests.property.dialect_model.exchange import Ask, Differs, Op
 from tests.property.dialect_model.model import Model
 from tests.property.dialect_model.model_types import Key
@@ -41,7 +50,7 @@ class Dialect(Protocol):
         """What the dialect says of all subjects."""
 
 
-_MODULES: tuple[Dialect, ...] = (confluent, native, pravega, schema_repo, cncf, openschema, rocketmq)
+_MODULES: tuple[Dialect, ...] = (confluent, native, pravega, schema_repo, cncf, openschema, rocketmq, xregistry)
 _WRITERS = [module for module in _MODULES if module is not native]
 DIALECTS: Mapping[str, Dialect] = {module.NAME: module for module in _MODULES}
 

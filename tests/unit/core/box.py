@@ -84,8 +84,9 @@ class Box:
 
     def _answer(self, question: CompatibilityRequest, command: cmd.Command) -> tuple[Finding, ...]:
         texts = {sha: self.state.get_text(content) for sha, content in self.state.contents.items()}
-        if isinstance(command, cmd.RegisterSchema) and command.document is not None:
-            texts[command.document.sha] = command.document.text
+        for part in command.commands if isinstance(command, cmd.Transaction) else (command,):
+            if isinstance(part, cmd.RegisterSchema) and part.document is not None:
+                texts[part.document.sha] = part.document.text
         reader, writer = texts[question.reader.sha], texts[question.writer.sha]
         self.asked.append((reader.decode(), writer.decode(), question.ruleset))
         return (Finding("NO", "x"),) if self._refuses(reader, writer) else ()

@@ -140,6 +140,7 @@ CHANGES = {
         "application/json",
         "/schema-registry/v1/cluster/default/tenant/default/subjects",
     ),
+    "xregistry": Change("PUT", "/xregistry/schemagroups/g", {}, "application/json", "/xregistry/schemagroups"),
     "openschema": Change(
         "POST", "/openschema/subjects/s/versions", {"schema": AVRO}, "application/json", "/openschema/subjects"
     ),

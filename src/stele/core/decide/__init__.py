@@ -17,6 +17,7 @@ from stele.core.decide import (
     rulesets,
     settings,
     subjects,
+    transaction,
 )
 from stele.core.decide.decision import Decision
 from stele.core.events import EventMetadata
@@ -54,6 +55,8 @@ def decide(state: State, command: cmd.Command, stamp: EventMetadata, verdicts: V
     """
     if isinstance(command, cmd.RegisterSchema):
         return register.register_schema(state, command, stamp, verdicts)
+    if isinstance(command, cmd.Transaction):
+        return transaction.decide_transaction(state, command, stamp, verdicts, decide)
     return _RULES[type(command)](state, command, stamp)
 
 

@@ -45,7 +45,7 @@ def require_compatible(
     Raises `VerdictsRequired` while a verdict is missing.
     """
     findings, against = find_incompatibilities(
-        state, command.key, document, attachments, policy, verdicts, ruleset=command.ruleset
+        state, command.key, document, attachments, policy, verdicts, ruleset=command.ruleset, lineage=command.lineage
     )
     if findings:
         raise Incompatible(command.key.name, findings, against=against)
@@ -61,13 +61,14 @@ def find_incompatibilities(
     *,
     only: Version | None = None,
     ruleset: str = "",
+    lineage: tuple[int, ...] | None = None,
 ) -> tuple[list[Finding], int | None]:
-    """Return the breaking findings of the first version that refuses the document and its number.
+    """Return the breaking findings of the first version that refuses the document and its number; ([], None): none.
 
-    The result is ([], None) when no version refuses it.
+    only narrows the comparison to one version, which then counts as the latest; lineage to the ancestors of the
+    document, of which the first one counts as the latest. ruleset judges where the settings name none.
 
-    only narrows the comparison to one version, which then counts as the latest. ruleset judges where the settings name
-    none. Raises `VerdictsRequired`.
+    Raises `VerdictsRequired`.
     """
     objections = _ask_validators(state, key, document, attachments, policy, verdicts)
     if objections:
@@ -78,7 +79,8 @@ def find_incompatibilities(
         return [_type_finding(stranger, schema_kind)], stranger.version_number
     if policy.kind is PolicyKind.ALLOW_ANY:
         return [], None
-    compared = iter([only]) if only is not None else list_candidates(state, key, schema_kind, attachments)
+    candidates = iter([only]) if only is not None else list_candidates(state, key, schema_kind, attachments)
+    compared = candidates if lineage is None else _follow_lineage(candidates, lineage)
     if policy.kind is PolicyKind.DENY_ALL:
         newest = only if only is not None else queries.latest_version(state.find_subject(key))
         return ([_DENIED], newest.version_number) if newest is not None else ([], None)
@@ -109,6 +111,11 @@ def find_incompatibilities(
     if missing:
         raise VerdictsRequired(tuple(missing))
     return [], None
+
+
+def _follow_lineage(candidates: Iterator[Version], lineage: tuple[int, ...]) -> Iterator[Version]:
+    by_number = {row.version_number: row for row in candidates}
+    return (by_number[number] for number in lineage if number in by_number)
 
 
 def _ask_validators(

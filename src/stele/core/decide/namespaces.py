@@ -12,7 +12,7 @@ from stele.core.decide.decision import (
 )
 from stele.core.decide.lifecycle import end_incarnations
 from stele.core.events import EventMetadata
-from stele.core.model import DEFAULT_NAMESPACE, SettingsLevel
+from stele.core.model import DEFAULT_NAMESPACE, Namespace, SettingsLevel
 from stele.core.state import State
 from stele.errors import (
     AlreadyExists,
@@ -24,19 +24,24 @@ from stele.errors import (
 def create_namespace(state: State, command: cmd.CreateNamespace, stamp: EventMetadata) -> Decision:
     """Create a namespace; with replace, change the one that exists.
 
-    The format of a namespace stays while it holds active versions.
+    A namespace takes on a format only if all its active versions have it.
     """
     check_name(command.namespace)
     known = state.find_namespace(command.namespace)
     exists = known is not None and not known.hidden and (known.explicit or bool(known.subjects))
     if exists and not command.replace:
         raise AlreadyExists(f"the space '{command.namespace}' exists already")
-    if known is not None and known.format != command.format and queries.list_subjects(state, [known]):
+    if known is not None and command.format not in ("", known.format) and _has_other_formats(known, command.format):
         raise NotEmpty(command.namespace)
     require_writable(state, SettingsLevel(command.namespace))
     shape = ev.NamespaceChanged if exists else ev.NamespaceCreated
     event = shape(command.namespace, command.format, command.description, command.labels, command.dialect_data)
     return Decision((event,), cmd.EmptyOutcome())
+
+
+def _has_other_formats(namespace: Namespace, format_name: str) -> bool:
+    rows = (row for subject in namespace.subjects.values() for row in queries.list_versions(subject))
+    return any(row.kind.format != format_name for row in rows)
 
 
 def delete_namespace(state: State, command: cmd.DeleteNamespace, stamp: EventMetadata) -> Decision:

@@ -1,0 +1,303 @@
+"""Drafts into one transaction: what differs from the state becomes commands, all or none.
+
+Source: docs/protocols/xregistry.md#one-model
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import msgspec
+
+from stele.apis.xregistry.models import GroupEntity, ResourceEntity, VersionEntity
+from stele.apis.xregistry.pending import PendingEntities
+from stele.apis.xregistry.rules import list_ancestors
+from stele.apis.xregistry.translate import (
+    DIALECT,
+    REGISTRY_ITEM,
+    compares_versions,
+    count_schema_changes,
+    resolve_format,
+    with_own_data,
+)
+from stele.apis.xregistry.validation import Prepared
+from stele.core import queries
+from stele.core.access import REGISTRY_RESOURCE, Operation, namespace_resource
+from stele.core.commands import (
+    ChangeItems,
+    ChangeSettings,
+    ChangeSubject,
+    Command,
+    CreateNamespace,
+    CreateSubject,
+    DeleteMode,
+    DeleteNamespace,
+    DeleteSubject,
+    DeleteVersion,
+    EndIncarnations,
+    Equality,
+    RegisterSchema,
+    SeenSubject,
+    SubjectDefaults,
+    SubjectsPresent,
+    Transaction,
+)
+from stele.core.decide.transaction import see_namespace, see_subject
+from stele.core.model import DEFAULT_NAMESPACE, OPAQUE_FORMAT, Numbering, SettingsLevel
+from stele.core.policy import ALLOW_ANY, Policy
+from stele.core.policy_json import PolicyJson
+from stele.errors import TooLarge
+from stele.service.access import AccessControl
+
+_MOST_RECORD_BYTES = 4 * 1024 * 1024
+"""Of what is kept of one schema beside the core's."""
+
+
+def build_transaction(pending: PendingEntities, prepared: Prepared, access: AccessControl) -> Transaction | None:
+    """Return the commands that make a pending true, None where there are none.
+
+    Args:
+        pending: Entities as the request leaves them.
+        prepared: Documents to register.
+        access: What the caller may do: without the right to describe a group or the registry, nothing is noted there
+            about schemas and groups that came or went.
+
+    Raises:
+        TooLarge: What has to be kept of a schema exceeds a limit.
+    """
+    state = pending.loader.state
+    groups = [
+        group
+        for group in pending.groups.values()
+        if group is not None
+        and group.is_written
+        and (group.is_changed or access.allows(Operation.REGISTER, namespace_resource(group.namespace)))
+    ]
+    commands: list[Command] = []
+    for group in groups:
+        commands += _open_group(pending, group)
+    for group in pending.deleted_groups:
+        commands += _delete_group(group)
+    deleted = {*pending.emptied_groups, *(group.id for group in pending.deleted_groups)}
+    for identifier in pending.emptied_groups:
+        commands.append(EndIncarnations(pending.get_group(identifier).namespace))
+    for schema in pending.deleted_schemas:
+        if schema.group_id not in deleted and schema.subject is not None:
+            commands.append(DeleteSubject(schema.key, DeleteMode.END_INCARNATION))
+    for schema in pending.written_schemas():
+        commands += _write_schema(pending, schema, prepared)
+    for group in groups:
+        commands.append(_close_group(pending, group))
+    registry = pending.registry
+    if registry.is_written and (registry.is_changed or access.allows(Operation.REGISTER, REGISTRY_RESOURCE)):
+        commands.append(_write_registry(pending))
+    if not commands:
+        return None
+    touched = [*groups, *pending.deleted_groups]
+    schemas = [*pending.written_schemas(), *pending.deleted_schemas]
+    return Transaction(
+        tuple(commands),
+        namespaces=tuple(see_namespace(state, group.namespace) for group in touched),
+        subjects=tuple(see_subject(state, SeenSubject(schema.key)) for schema in schemas),
+    )
+
+
+# --- groups and the registry
+
+
+def _core_format(pending: PendingEntities, group: GroupEntity) -> str:
+    """Return the format that the namespace of a group has for all dialects; '' where there is none they know."""
+    name = str(group.attributes.get("format", ""))
+    if not name:
+        return ""
+    place = group.place
+    if place is not None and place.format and name.casefold() == place.format:
+        return place.format
+    found = resolve_format(name, pending.loader.installed).format
+    return "" if found == OPAQUE_FORMAT else found
+
+
+def _has_other_format(pending: PendingEntities, group: GroupEntity) -> bool:
+    return group.place is not None and group.place.format not in ("", _core_format(pending, group))
+
+
+def _open_group(pending: PendingEntities, group: GroupEntity) -> Iterator[Command]:
+    """Make a new group, or take the format from one that gets another one: its schemas may change theirs first."""
+    place = group.place
+    if place is not None and _has_other_format(pending, group):
+        yield CreateNamespace(group.namespace, True, "", place.description, place.labels, place.dialect_data)
+    elif place is None:
+        yield CreateNamespace(group.namespace, replace=True)
+
+
+def _close_group(pending: PendingEntities, group: GroupEntity) -> Command:
+    """Describe a group as the request leaves it."""
+    place = group.place or pending.loader.state.find_namespace(group.namespace)
+    made = [schema for schema in pending.written_schemas() if schema.group_id == group.id and schema.subject is None]
+    gone = sum(schema.group_id == group.id and schema.subject is not None for schema in pending.deleted_schemas)
+    if group.id in pending.emptied_groups and place is not None:
+        gone = len(place.subjects)
+    attributes = dict(group.attributes)
+    description = attributes.pop("description", "") if attributes.get("description") else ""
+    labels = attributes.pop("labels", None) if attributes.get("labels") else None
+    described = (0 if place is None else place.epoch) + 1
+    described += group.place is None or _has_other_format(pending, group)
+    if group.place is not None and group.place.format and attributes.get("format", "").casefold() == group.place.format:
+        attributes.pop("format")  # Another dialect gave it.
+    record = {
+        "epoch": group.epoch,
+        "seen": count_schema_changes(place) + len(made) + gone,
+        "described": described,
+        "createdat": group.createdat,
+        "modifiedat": group.modifiedat,
+        "attributes": attributes,
+    }
+    others = None if place is None or place.hidden else place.dialect_data
+    return CreateNamespace(
+        group.namespace, True, _core_format(pending, group), description, labels, with_own_data(others, record)
+    )
+
+
+def _delete_group(group: GroupEntity) -> Iterator[Command]:
+    if group.namespace != DEFAULT_NAMESPACE:
+        yield DeleteNamespace(group.namespace, SubjectsPresent.END_INCARNATIONS)
+        return
+    yield EndIncarnations(group.namespace)  # The default namespace is always there.
+    yield CreateNamespace(group.namespace, replace=True, dialect_data={DIALECT: {"deleted": True}})
+
+
+def _write_registry(pending: PendingEntities) -> Command:
+    state, entity = pending.loader.state, pending.registry
+    made = [group for group in pending.groups.values() if group is not None and group.namespace not in state.namespaces]
+    record = {
+        "epoch": entity.epoch,
+        "seen": len(state.namespaces) + len(made),
+        "createdat": entity.createdat,
+        "modifiedat": entity.modifiedat,
+        "attributes": entity.attributes,
+    }
+    collection = state.collections.get(DIALECT)
+    revision = 0 if collection is None else collection.revision
+    return ChangeItems(DIALECT, {REGISTRY_ITEM: msgspec.json.encode(record)}, revision)
+
+
+# --- schemas
+
+
+def _write_schema(pending: PendingEntities, schema: ResourceEntity, prepared: Prepared) -> Iterator[Command]:
+    state, key = pending.loader.state, schema.key
+    deleted = [version for owner, version in pending.deleted_versions if owner is schema]
+    replaced = [version for version in schema.versions.values() if version.new_document is not None]
+    going = [row for version in (*deleted, *replaced) if (row := version.registered) is not None]
+    for row in going:
+        yield DeleteVersion(key, row.version_number, DeleteMode.SOFT)
+    own = state.settings_at(SettingsLevel(*key))
+    before = own.policy if own is not None else None
+    if schema.sets_policy and schema.new_policy != before:
+        yield ChangeSettings(SettingsLevel(*key), {"policy": schema.new_policy}, prune=True)
+    numbers = {
+        version.id: row.version_number
+        for version in schema.versions.values()
+        if version.new_document is None and (row := version.registered) is not None
+    }
+    active = [row.version_number for row in queries.list_versions(schema.subject)]
+    active = [number for number in active if number not in {row.version_number for row in going}]
+    defaults = _subject_defaults(pending, schema)
+    number = queries.next_version_number(state, key)
+    first = number
+    for version in _order_by_ancestors(schema, [each for each in schema.versions.values() if each.new_document]):
+        document = prepared[schema.xid, version.id]
+        chain = [numbers[each.id] for each in list_ancestors(schema, version) if each.id in numbers]
+        yield RegisterSchema(
+            key,
+            document.document,
+            document.references,
+            equality=Equality.NEVER,
+            version_number=number,
+            defaults=defaults,
+            description=str(version.attributes.get("description", "")),
+            labels=version.attributes.get("labels") or None,
+            media_type=str(version.attributes.get("contenttype", "")),
+            lineage=_lineage(schema.policy, chain, active, is_opaque=document.document.format == OPAQUE_FORMAT),
+        )
+        numbers[version.id] = number
+        active.append(number)
+        number += 1
+    if schema.subject is None and number == first:
+        yield CreateSubject(key, defaults)
+    changes = 2 * (number - 1) - len(active)
+    yield _describe_subject(schema, numbers, changes)
+
+
+def _subject_defaults(pending: PendingEntities, schema: ResourceEntity) -> SubjectDefaults:
+    above = queries.settings_for(pending.loader.state, SettingsLevel(schema.key.namespace)).policy
+    return SubjectDefaults(Numbering.NEVER_REUSE, policy=ALLOW_ANY if above is None else None)
+
+
+def _order_by_ancestors(schema: ResourceEntity, versions: list[VersionEntity]) -> list[VersionEntity]:
+    return sorted(versions, key=lambda version: (len(list_ancestors(schema, version)), version.id.casefold()))
+
+
+def _lineage(policy: Policy, chain: list[int], active: list[int], *, is_opaque: bool) -> tuple[int, ...] | None:
+    """Return the ancestors that the core compares a version with; None where it would take the same by itself."""
+    if not compares_versions(policy):
+        return None
+    if is_opaque:
+        return ()
+    newest_first = sorted(active, reverse=True)
+    own = [number for number, _, _ in policy.list_comparisons([_Numbered(each) for each in chain])]
+    usual = [number for number, _, _ in policy.list_comparisons([_Numbered(each) for each in newest_first])]
+    return None if own == usual else tuple(chain)
+
+
+class _Numbered(msgspec.Struct, frozen=True):
+    """A version of which only the number is known."""
+
+    version_number: int
+
+
+def _describe_subject(schema: ResourceEntity, numbers: dict[str, int], changes: int) -> Command:
+    """Return the command that keeps beside the subject what only this dialect knows."""
+    subject = schema.subject
+    attributes = dict(schema.attributes)
+    labels = attributes.pop("labels", None) if attributes.get("labels") else None
+    if labels is None and schema.is_new and subject is not None:
+        labels = subject.labels  # Another dialect made the subject; it was no schema here yet.
+    is_compared = compares_versions(schema.policy) and all(
+        version.is_compared for version in schema.versions.values() if version.id in numbers
+    )
+    record: dict[str, Any] = {
+        "epoch": schema.epoch,
+        "seen": changes,
+        "createdat": schema.createdat,
+        "modifiedat": schema.modifiedat,
+        "attributes": attributes,
+        "sticky": schema.is_sticky,
+        "default": schema.default_id if schema.is_sticky else "",
+        "xref": schema.xref,
+        "highest": schema.highest_generated,
+        "compared": msgspec.to_builtins(PolicyJson.from_policy(schema.policy)) if is_compared else None,
+        "versions": {
+            version.id: {
+                **({"number": numbers[version.id]} if version.id in numbers else {}),
+                "epoch": version.epoch,
+                "createdat": version.createdat,
+                "modifiedat": version.modifiedat,
+                "ancestorid": version.ancestorid,
+                "attributes": version.attributes,
+            }
+            for version in schema.versions.values()
+        },
+    }
+    record = {name: value for name, value in record.items() if value not in ("", None, {}) or name == "versions"}
+    if len(msgspec.msgpack.encode(record)) > _MOST_RECORD_BYTES:
+        raise TooLarge(f"the attributes of all versions of {schema.id!r} have more than {_MOST_RECORD_BYTES} bytes")
+    others = None if subject is None else subject.dialect_data
+    return ChangeSubject(
+        schema.key,
+        description="" if subject is None else subject.description,
+        labels=labels,
+        dialect_data=with_own_data(others, record),
+        default_version=numbers.get(schema.default_id) if schema.is_sticky else None,
+    )

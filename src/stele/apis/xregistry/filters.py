@@ -1,0 +1,242 @@
+"""The flags `filter` and `sort`: which entities of the tree are shown, and in which order.
+
+Source: docs/protocols/xregistry.md#filters
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, Final, NamedTuple
+
+from stele.apis.xregistry.dot_notation import Step, find_values, parse_path
+from stele.apis.xregistry.errors import RegistryError
+from stele.apis.xregistry.params import Level
+
+COLLECTIONS: Final = {Level.REGISTRY: "schemagroups", Level.GROUP: "schemas", Level.SCHEMA: "versions"}
+"""The collection in an entity."""
+_BELOW: Final = {Level.REGISTRY: Level.GROUP, Level.GROUP: Level.SCHEMA, Level.SCHEMA: Level.VERSION}
+EXCLUDE_ALL: Final = "excludeall"
+"""The filter that nothing passes."""
+
+_OPERATOR = re.compile(r"(<=|>=|!=|<>|=|<|>)")
+_MOST_EXPRESSIONS: Final = 100
+_QUOTED = re.compile(r"\['[^']*'\]|\[\"[^\"]*\"\]")
+
+
+class FilterExpression(NamedTuple):
+    """One comparison: the collections it leads through, the path of the attribute, operator and value.
+
+    Attributes:
+        collections: Names of the collections from where the filter begins.
+        path: Steps to the attribute in the entity.
+        operator: `` (is there), `=`, `!=`, `<`, `<=`, `>` or `>=`.
+        value: What is compared with; None is `null`.
+        text: The expression without its collections.
+    """
+
+    collections: tuple[str, ...]
+    path: tuple[Step, ...]
+    operator: str
+    value: str | None
+    text: str
+
+    def matches(self, entity: dict[str, Any]) -> bool:
+        """Whether an entity has such an attribute."""
+        values = list(find_values(entity, self.path))
+        if self.operator == "":
+            return bool(values)
+        if self.value is None:
+            return bool(values) if self.operator == "!=" else not values
+        found = any(_compare(self.operator if self.operator != "!=" else "=", each, self.value) for each in values)
+        return not found if self.operator == "!=" else found
+
+    def step_down(self) -> FilterExpression:
+        """Return the expression as it is inside its first collection."""
+        return self._replace(collections=self.collections[1:])
+
+    def __str__(self) -> str:
+        return ".".join((*self.collections, self.text))
+
+
+Filter = tuple[FilterExpression, ...]
+"""Expressions that must all hold."""
+Filters = tuple[Filter, ...]
+"""Filters of which one must hold; none at all lets everything through."""
+
+
+def parse_filters(texts: Iterable[str], level: Level) -> Filters | None:
+    """Return the filters of a request.
+
+    Args:
+        texts: Values of the flag.
+        level: What they begin at.
+
+    Returns:
+        The filters; None for the one that nothing passes.
+
+    Raises:
+        RegistryError: `bad_filter`.
+    """
+    given = tuple(texts)
+    if any(EXCLUDE_ALL in text.split(",") for text in given):
+        if given != (EXCLUDE_ALL,):
+            raise RegistryError("bad_filter", value=given[0][:200], error_detail=f"{EXCLUDE_ALL} stands alone")
+        return None
+    filters = tuple(tuple(_parse_expression(part, level) for part in _split(text)) for text in given)
+    if sum(map(len, filters)) > _MOST_EXPRESSIONS:
+        raise RegistryError("bad_filter", value=given[0][:200], error_detail=f"at most {_MOST_EXPRESSIONS} are taken")
+    return filters
+
+
+def _split(text: str) -> list[str]:
+    """Return the expressions between the commas, of which those in quotes are none."""
+    masked = _QUOTED.sub(lambda found: found[0].replace(",", "\0"), text)
+    return [part.replace("\0", ",") for part in masked.split(",")]
+
+
+def _parse_expression(text: str, level: Level) -> FilterExpression:
+    def refuse(why: str) -> RegistryError:
+        return RegistryError("bad_filter", value=text[:200], error_detail=why)
+
+    masked = _QUOTED.sub(lambda found: "x" * len(found[0]), text)
+    found = _OPERATOR.search(masked)
+    name = text[: found.start()] if found is not None else text
+    operator = {"<>": "!="}.get(found[0], found[0]) if found is not None else ""
+    value = text[found.end() :] if found is not None else ""
+    try:
+        path = parse_path(name)
+    except ValueError as error:
+        raise refuse(str(error)) from None
+    collections: list[str] = []
+    at = level
+    while at in COLLECTIONS and len(path) > 1 and path[0].name == COLLECTIONS[at]:
+        collections.append(path[0].name)
+        path, at = path[1:], _BELOW[at]
+        name = name[len(collections[-1]) + 1 :] if name[len(collections[-1])] == "." else name[len(collections[-1]) :]
+    if operator in {"<", "<=", ">", ">="} and value == "null":
+        raise refuse("null is neither less nor greater than anything")
+    if operator in {"<", "<=", ">", ">="} and re.search(r"(?<!\\)\*", value):
+        raise refuse("a wildcard stands behind = and != only")
+    rest = name + (found[0] + value if found is not None else "")
+    return FilterExpression(
+        tuple(collections), path, operator, None if operator in {"=", "!="} and value == "null" else value, rest
+    )
+
+
+def _compare(operator: str, own: Any, value: str) -> bool:
+    if isinstance(own, bool):
+        if value not in {"true", "false"}:
+            return operator == "=" and value == "*"
+        return _relate(operator, own, value == "true")
+    if isinstance(own, int | float):
+        try:
+            return _relate(operator, own, float(value))
+        except ValueError:
+            return operator == "=" and value == "*"
+    if not isinstance(own, str):
+        return operator == "=" and value == "*"
+    if operator == "=":
+        return _fits(value.casefold(), own.casefold())
+    return _relate(operator, own.casefold(), value.casefold())
+
+
+def _relate(operator: str, left: Any, right: Any) -> bool:
+    match operator:
+        case "=":
+            return bool(left == right)
+        case "<":
+            return bool(left < right)
+        case "<=":
+            return bool(left <= right)
+        case ">":
+            return bool(left > right)
+        case _:
+            return bool(left >= right)
+
+
+def _fits(pattern: str, text: str) -> bool:
+    """Whether a text fits a value in which `*` stands for any characters, in time that grows with its length only."""
+    parts = [part.replace(r"\*", "*") for part in re.split(r"(?<!\\)\*", pattern)]
+    if len(parts) == 1:
+        return text == parts[0]
+    first, *middle, last = parts
+    if len(text) < len(first) + len(last) or not text.startswith(first) or not text.endswith(last):
+        return False
+    at, end = len(first), len(text) - len(last)
+    for part in middle:
+        found = text.find(part, at, end)
+        if found < 0:
+            return False
+        at = found + len(part)
+    return True
+
+
+# --- the tree
+
+
+def select_own(filters: Filters, entity: Callable[[], dict[str, Any]]) -> Filters | None:
+    """Return what of the filters is left for the collection in an entity, None where the entity passes none of them.
+
+    Args:
+        filters: Filters that begin at the entity.
+        entity: Makes the entity's attributes.
+    """
+    if not filters:
+        return ()
+    attributes = entity()
+    left: list[Filter] = []
+    for each in filters:
+        own = [row for row in each if not row.collections]
+        if all(row.matches(attributes) for row in own):
+            left.append(tuple(row.step_down() for row in each if row.collections))
+    if not left:
+        return None
+    return () if any(not each for each in left) else tuple(left)
+
+
+# --- order
+
+
+class SortOrder(NamedTuple):
+    """Attribute to sort by, and whether the greatest comes first."""
+
+    path: tuple[Step, ...]
+    is_descending: bool
+
+
+def parse_sort(text: str, level: Level) -> SortOrder:
+    """Return the order that the flag `sort` asks for, of a collection of entities. Raises `RegistryError`."""
+
+    def refuse(why: str) -> RegistryError:
+        return RegistryError("bad_sort", value=text[:200], error_detail=why)
+
+    name, separator, direction = text.partition("=")
+    if separator and direction not in {"asc", "desc"}:
+        raise refuse("the order is asc or desc")
+    try:
+        path = parse_path(name)
+    except ValueError as error:
+        raise refuse(str(error)) from None
+    if path[0].name == COLLECTIONS.get(level) or any(step.is_any for step in path):
+        raise refuse("the attribute is one of the entity itself")
+    return SortOrder(path, direction == "desc")
+
+
+def sort_entities(
+    entities: Sequence[tuple[str, dict[str, Any]]], order: SortOrder | None
+) -> list[tuple[str, dict[str, Any]]]:
+    """Return entities by an attribute and then by id; without an order, by id."""
+    if order is None:
+        return sorted(entities, key=lambda pair: (pair[0].casefold(), pair[0]))
+
+    def find_key(pair: tuple[str, dict[str, Any]]) -> tuple[Any, ...]:
+        value = next(find_values(pair[1], order.path), None)
+        rank = (0, 0.0, "")
+        if isinstance(value, bool | int | float):
+            rank = (1, float(value), "")
+        elif isinstance(value, str):
+            rank = (2, 0.0, value.casefold())
+        return (*rank, pair[0].casefold(), pair[0])
+
+    return sorted(entities, key=find_key, reverse=order.is_descending)

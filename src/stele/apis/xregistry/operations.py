@@ -1,0 +1,359 @@
+"""What requests read and write, for one caller under one base URL."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from datetime import UTC, datetime
+from typing import Any, Final, TypeVar
+from urllib.parse import quote, urlencode
+
+import msgspec
+from litestar.di import NamedDependency
+
+from stele.apis.xregistry.attributes import print_time
+from stele.apis.xregistry.capabilities import EXTENSION_MODEL, FULL_MODEL, build_capabilities
+from stele.apis.xregistry.commit import build_transaction
+from stele.apis.xregistry.errors import RegistryError
+from stele.apis.xregistry.filters import Filters, parse_filters, parse_sort, select_own, sort_entities
+from stele.apis.xregistry.models import GroupEntity, ResourceEntity, VersionEntity
+from stele.apis.xregistry.options import XregistryOptions
+from stele.apis.xregistry.params import Flags, Level, parse_inline
+from stele.apis.xregistry.serialize import View
+from stele.apis.xregistry.translate import DIALECT, EntityLoader, group_namespace
+from stele.apis.xregistry.updates import RequestUpdate
+from stele.apis.xregistry.validation import validate_update
+from stele.core.access import Operation, namespace_resource
+from stele.core.state import State
+from stele.errors import NotInstalled
+from stele.service.registry import Registry
+from stele.service.retry import retry_when_overtaken
+
+T = TypeVar("T")
+Entities = list[tuple[str, dict[str, Any]]]
+
+EVERYTHING: Final = ("*", "capabilities", "modelsource")
+"""What an export shows in full."""
+
+
+class AppState(msgspec.Struct):
+    """What all requests of an application share.
+
+    Attributes:
+        registry: The registry.
+        options: Options of the dialect.
+        comparable: Installed formats, each with whether its schemas can be compared; None until that is known.
+    """
+
+    registry: Registry
+    options: XregistryOptions
+    comparable: dict[str, bool] | None = None
+
+    async def find_comparable(self) -> Mapping[str, bool]:
+        """Return the installed formats, each with whether its schemas can be compared."""
+        if self.comparable is None:
+            self.comparable = {name: await self._can_compare(name) for name in self.registry.parser.list_format_names()}
+        return self.comparable
+
+    async def _can_compare(self, format_name: str) -> bool:
+        try:
+            return await self.registry.parser.can_compare(format_name)
+        except NotInstalled:
+            return False
+
+
+class Operations:
+    """Serves one request of one caller.
+
+    Args:
+        app_state: What all requests share.
+        base: URL of the registry's root, without a slash at its end.
+        flags: Flags of the request.
+    """
+
+    def __init__(self, app_state: AppState, base: str, flags: Flags) -> None:
+        self._app_state = app_state
+        self.registry = app_state.registry
+        self.base = base
+        self.flags = flags
+
+    # --- configuration
+
+    async def get_configuration(self) -> dict[str, Any]:
+        """Return the capabilities, the model and its source."""
+        comparable = await self._app_state.find_comparable()
+        return {"capabilities": build_capabilities(comparable), "model": FULL_MODEL, "modelsource": EXTENSION_MODEL}
+
+    # --- reading
+
+    async def open_view(self) -> tuple[EntityLoader, View]:
+        """Return the present entities, and what makes the bodies of the answer."""
+        state = await self.registry.fresh_state()
+        loader = EntityLoader(state, self.registry.parser.list_format_names())
+        view = View(
+            self.registry,
+            loader,
+            self.base,
+            await self._app_state.find_comparable(),
+            doc=self.flags.doc,
+            binary=self.flags.binary,
+            has_filter=bool(self.flags.filters),
+        )
+        return loader, view
+
+    def _inlined(self, level: Level, default: tuple[str, ...] = ()) -> dict[str, Any]:
+        return parse_inline(self.flags.inline or default, level)
+
+    def _filters(self, level: Level) -> Filters:
+        """Return the filters of the request. Raises `RegistryError` where nothing passes them (`not_found`)."""
+        filters = parse_filters(self.flags.filters, level)
+        if filters is None:
+            raise RegistryError("not_found")
+        return filters
+
+    def require_single(self) -> None:
+        """Raise `RegistryError` for flags that are about collections, in a request about one entity."""
+        if self.flags.sort is not None:
+            raise RegistryError("sort_noncollection")
+
+    def require_whole(self) -> None:
+        """Raise `RegistryError` for the flag that leaves out attributes, where no collections would be left."""
+        if self.flags.collections:
+            raise RegistryError("bad_flag", flag="collections", detail="It is for the registry and for groups.")
+
+    def require_no_default(self) -> None:
+        """Raise `RegistryError` for the flag that sets a default version, in a request about more than one schema."""
+        if self.flags.set_default is not None:
+            raise RegistryError("bad_flag", flag="setdefaultversionid")
+
+    def require_unfiltered(self) -> None:
+        """Raise `RegistryError` for a filter of what a request writes."""
+        if self.flags.filters:
+            raise RegistryError("bad_flag", flag="filter", detail="It is for requests that read.")
+
+    async def describe_registry(self, default: tuple[str, ...] = ()) -> dict[str, Any]:
+        """Return the body of the registry; default are the members shown in full where the request does not say."""
+        self.require_single()
+        loader, view = await self.open_view()
+        inlined, filters = self._inlined(Level.REGISTRY, default), self._filters(Level.REGISTRY)
+        if self.flags.collections:
+            whole = parse_inline(["*"], Level.REGISTRY)
+            return await view.collection_members(Level.REGISTRY, None, whole, filters, "/", "")
+        entity = loader.load_registry()
+        configuration = await self.get_configuration()
+        bare = await view.registry_body(entity, {}, (), {}) if filters else {}
+        left = select_own(filters, lambda: bare)
+        if left is None:
+            raise RegistryError("not_found", "/")
+        body = await view.registry_body(entity, inlined, left, configuration)
+        if left and not body["schemagroupscount"]:
+            raise RegistryError("not_found", "/")
+        return body
+
+    async def describe_groups(self, only: list[str] | None = None) -> Entities:
+        """Return the groups that pass the request's filter, or only some of them."""
+        _, view = await self.open_view()
+        inlined = self._inlined(Level.GROUP)
+        filters = parse_filters(self.flags.filters, Level.GROUP)
+        if filters is None:
+            return []
+        return [
+            (group.id, await view.group_body(group, inlined, left, f"/{group.id}"))
+            async for group, left in view.select_groups(filters)
+            if only is None or group.id in only
+        ]
+
+    def _find_visible_group(self, loader: EntityLoader, identifier: str) -> GroupEntity:
+        access = self.registry.access
+        resource = namespace_resource(group_namespace(identifier))
+        place = loader.state.find_namespace(resource.namespace)
+        if place is None or not access.can_list_namespace(place):
+            access.require(Operation.LIST, resource)
+        group = loader.find_group(identifier)
+        if group is None:
+            raise RegistryError("not_found", f"/schemagroups/{identifier}")
+        group.shows_attributes = access.allows(Operation.READ, resource)
+        return group
+
+    async def describe_group(self, identifier: str) -> dict[str, Any]:
+        """Return the body of a group. Raises `RegistryError` (`not_found`), `Forbidden`."""
+        self.require_single()
+        loader, view = await self.open_view()
+        inlined, filters = self._inlined(Level.GROUP), self._filters(Level.GROUP)
+        group = self._find_visible_group(loader, identifier)
+        if self.flags.collections:
+            whole = parse_inline(["*"], Level.GROUP)
+            return await view.collection_members(Level.GROUP, group, whole, filters, group.xid, "")
+        bare = await view.group_body(group, {}, (), "") if filters else {}
+        left = select_own(filters, lambda: bare)
+        if left is None:
+            raise RegistryError("not_found", group.xid)
+        body = await view.group_body(group, inlined, left, "")
+        if left and not body["schemascount"]:
+            raise RegistryError("not_found", group.xid)
+        return body
+
+    async def describe_schemas(self, identifier: str, only: list[str] | None = None) -> Entities:
+        """Return the schemas of a group that pass the request's filter, or only some of them."""
+        self.require_whole()
+        loader, view = await self.open_view()
+        inlined = self._inlined(Level.SCHEMA)
+        group = self._find_visible_group(loader, identifier)
+        filters = parse_filters(self.flags.filters, Level.SCHEMA)
+        if filters is None:
+            return []
+        found = [
+            (schema.id, view.schema_body(schema, inlined, left, f"/{schema.id}"))
+            async for schema, left in view.select_schemas(group, filters)
+            if only is None or schema.id in only
+        ]
+        if not found:
+            self.registry.access.require(Operation.READ, namespace_resource(group.namespace))
+        return found
+
+    async def get_schema(self, group: str, identifier: str) -> tuple[EntityLoader, View, ResourceEntity]:
+        """Return a schema as it is, and what makes its bodies. Raises `RegistryError` (`not_found`)."""
+        loader, view = await self.open_view()
+        schema = loader.find_schema(group, identifier)
+        if schema is None:
+            raise RegistryError("not_found", f"/schemagroups/{group}/schemas/{identifier}")
+        return loader, view, schema
+
+    async def describe_schema(self, group: str, identifier: str) -> dict[str, Any]:
+        """Return the body of a schema."""
+        self.require_single()
+        self.require_whole()
+        inlined, filters = self._inlined(Level.SCHEMA), self._filters(Level.SCHEMA)
+        _, view, schema = await self.get_schema(group, identifier)
+        left = view.select_schema(schema, filters)
+        if left is None:
+            raise RegistryError("not_found", schema.xid)
+        return view.schema_body(schema, inlined, left, "")
+
+    async def describe_meta(self, group: str, identifier: str) -> dict[str, Any]:
+        """Return the body of the meta entity of a schema."""
+        self.require_single()
+        self.require_whole()
+        self._inlined(Level.META)
+        filters = self._filters(Level.META)
+        _, view, schema = await self.get_schema(group, identifier)
+        body = view.meta_body(schema, "")
+        if select_own(filters, lambda: body) is None:
+            raise RegistryError("not_found", f"{schema.xid}/meta")
+        return body
+
+    async def describe_versions(self, group: str, identifier: str, only: list[str] | None = None) -> Entities:
+        """Return the versions of a schema that pass the request's filter, or only some of them."""
+        self.require_whole()
+        inlined = self._inlined(Level.VERSION)
+        _, view, schema = await self.get_schema(group, identifier)
+        shown = self._resolve_reference(view, schema)
+        filters = parse_filters(self.flags.filters, Level.VERSION)
+        if filters is None:
+            return []
+        return [
+            (version.id, view.version_body(shown, version, inlined, f"/{version.id}"))
+            for version in view.select_versions(schema, filters)
+            if only is None or version.id in only
+        ]
+
+    def _resolve_reference(self, view: View, schema: ResourceEntity) -> ResourceEntity:
+        if schema.xref and self.flags.doc:
+            raise RegistryError("cannot_doc_xref", schema.xid)
+        shown = view.resolve_reference(schema)
+        if shown is None:
+            raise RegistryError("not_found", f"{schema.xid}/versions")
+        return shown
+
+    async def get_version(
+        self, group: str, identifier: str, version_id: str
+    ) -> tuple[EntityLoader, View, ResourceEntity, VersionEntity]:
+        """Return a version with its schema, and what makes its bodies. Raises `RegistryError` (`not_found`)."""
+        loader, view, schema = await self.get_schema(group, identifier)
+        shown = self._resolve_reference(view, schema)
+        version = shown.versions.get(version_id)
+        if version is None:
+            raise RegistryError("not_found", f"{schema.xid}/versions/{version_id}")
+        return loader, view, shown, version
+
+    async def describe_version(self, group: str, identifier: str, version_id: str) -> dict[str, Any]:
+        """Return the body of a version."""
+        self.require_single()
+        self.require_whole()
+        inlined, filters = self._inlined(Level.VERSION), self._filters(Level.VERSION)
+        _, view, schema, version = await self.get_version(group, identifier, version_id)
+        body = view.version_body(schema, version, inlined, "")
+        if select_own(filters, lambda: body) is None:
+            raise RegistryError("not_found", f"{schema.xid}/versions/{version_id}")
+        return body
+
+    # --- pages
+
+    def build_page(
+        self, entities: Entities, level: Level, path: str, query: list[tuple[str, str]]
+    ) -> tuple[dict[str, Any], dict[str, str]]:
+        """Return a page of a collection by id, and the headers that lead to the next one.
+
+        Args:
+            entities: The whole collection.
+            level: What its entities are.
+            path: Path of the collection.
+            query: Parameters of the request.
+        """
+        order = parse_sort(self.flags.sort, level) if self.flags.sort is not None else None
+        entities = sort_entities(entities, order)
+        if self.flags.limit is None:
+            return dict(entities), {}
+        start = self._find_start([identifier for identifier, _ in entities])
+        page = entities[start : start + self.flags.limit]
+        if start + len(page) >= len(entities):
+            return dict(page), {}
+        more = [(name, value) for name, value in query if name != "after"]
+        url = f"{self.base}{path}?{urlencode([*more, ('after', page[-1][0])], quote_via=quote)}"
+        return dict(page), {"Link": f"<{url}>;rel=next;count={len(entities)}"}
+
+    def _find_start(self, names: list[str]) -> int:
+        """Return where the page begins; where the entity before it is gone, at the next one by id."""
+        after = self.flags.after
+        if after is None:
+            return 0
+        if after in names:
+            return names.index(after) + 1
+        if self.flags.sort is not None:
+            raise RegistryError("bad_request", error_detail="what the page before ended with is gone: begin again")
+        key = (after.casefold(), after)
+        return sum((name.casefold(), name) < key for name in names)
+
+    # --- writing
+
+    async def write(self, change: Callable[[RequestUpdate], T]) -> T:
+        """Apply a request and make it durable, all or nothing.
+
+        Args:
+            change: Applies the request to a update; called again where another writer was faster.
+
+        Returns:
+            What `change` returns.
+
+        Raises:
+            RegistryError: The request breaks a rule of the specification.
+            SteleError: The registry refuses a command.
+        """
+        self.require_unfiltered()
+        configuration = await self.get_configuration()
+        comparable = await self._app_state.find_comparable()
+
+        async def attempt(state: State) -> T:
+            loader = EntityLoader(state, self.registry.parser.list_format_names())
+            now = print_time(datetime.now(UTC))
+            update = RequestUpdate(loader, now, self.flags.ignores, configuration["capabilities"], self.registry.access)
+            result = change(update)
+            prepared = await validate_update(self.registry, update, comparable)
+            transaction = build_transaction(update, prepared, self.registry.access)
+            if transaction is not None:
+                await self.registry.execute(transaction, via=DIALECT)
+            return result
+
+        return await retry_when_overtaken(self.registry, attempt)
+
+
+InjectedOperations = NamedDependency[Operations]

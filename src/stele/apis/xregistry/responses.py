@@ -1,0 +1,122 @@
+"""Answers with JSON and with documents, and the bodies of requests."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+import msgspec
+from litestar import Request, Response
+
+from stele.apis.http.requests import read_body, read_bytes
+from stele.apis.xregistry.bodies import Members
+from stele.apis.xregistry.errors import JSON, RegistryError
+from stele.apis.xregistry.headers import require_no_headers, write_headers
+from stele.apis.xregistry.models import ResourceEntity, VersionEntity
+from stele.apis.xregistry.operations import Operations
+from stele.apis.xregistry.params import DETAILS
+from stele.apis.xregistry.serialize import View
+from stele.apis.xregistry.translate import EntityLoader
+
+_INERT: Final = {"Content-Security-Policy": "sandbox; default-src 'none'"}
+"""Keeps browsers from running a document that says it is a page."""
+_UNKNOWN_TYPE: Final = "application/octet-stream"
+
+
+def json_response(body: Any, status: int = 200, headers: Mapping[str, str] | None = None) -> Response[bytes]:
+    """Return an answer with a JSON body."""
+    return Response(msgspec.json.encode(body), status_code=status, media_type=JSON, headers=dict(headers or {}))
+
+
+async def read_object(request: Request[Any, Any, Any], *, has_headers: bool = False) -> Members:
+    """Return the members of the JSON object in a request.
+
+    Args:
+        request: The request.
+        has_headers: Whether attributes might stand in headers by mistake.
+
+    Raises:
+        RegistryError: `missing_body`, `extra_xregistry_header`.
+        NotJson: The body is no JSON.
+        WrongShape: The body is no object.
+    """
+    if has_headers:
+        require_no_headers(request.scope["headers"])
+    if not (await read_bytes(request)).strip():
+        raise RegistryError("missing_body")
+    return await read_body(request, dict[str, msgspec.Raw])
+
+
+async def read_optional_map(request: Request[Any, Any, Any]) -> Mapping[str, Members] | None:
+    """Return the entities in a request that deletes, by id; None where it has no body."""
+    if not (await read_bytes(request)).strip():
+        return None
+    return await read_body(request, dict[str, dict[str, msgspec.Raw]])
+
+
+def document_response(
+    loader: EntityLoader,
+    view: View,
+    schema: ResourceEntity,
+    version: VersionEntity,
+    body: Mapping[str, Any],
+    *,
+    status: int = 200,
+    location: str = "",
+) -> Response[bytes]:
+    """Return the document of a version, with attributes in headers.
+
+    Args:
+        loader: Where the document comes from.
+        view: Makes URLs.
+        schema: Schema of the version.
+        version: The version.
+        body: Attributes of the version or of its schema, as JSON has them.
+        status: Status where the document is here.
+        location: URL of what was created; '' where nothing was.
+    """
+    headers = {
+        **write_headers(body),
+        **_INERT,
+        "Content-Disposition": schema.id,
+        "Content-Location": version_url(view, schema, version.id),
+    }
+    if location:
+        headers["Location"] = location
+    elsewhere = version.attributes.get("schemaurl")
+    if elsewhere is not None and not location:
+        headers["Location"] = str(elsewhere)
+        status = 303
+    row = version.registered
+    text = b"" if row is None else loader.state.get_text(row.content)
+    headers["Content-Type"] = str(version.attributes.get("contenttype", _UNKNOWN_TYPE))
+    return Response(text, status_code=status, headers=headers)
+
+
+def version_url(view: View, schema: ResourceEntity, version_id: str) -> str:
+    """Return the URL of the metadata of a version."""
+    return view.link(f"{schema.xid}/versions/{version_id}") + DETAILS
+
+
+async def schema_document(
+    operations: Operations, group: str, identifier: str, *, status: int = 200, is_new: bool = False
+) -> Response[bytes]:
+    """Return the document of the default version of a schema. Raises `RegistryError` (`not_found`)."""
+    body = await operations.describe_schema(group, identifier)
+    loader, view, schema = await operations.get_schema(group, identifier)
+    shown = view.resolve_reference(schema)
+    if shown is None:
+        raise RegistryError("not_found", schema.xid)
+    location = view.link(schema.xid) + DETAILS if is_new else ""
+    version = shown.versions[shown.default_id]
+    return document_response(loader, view, shown, version, body, status=status, location=location)
+
+
+async def version_document(
+    operations: Operations, group: str, identifier: str, version_id: str, *, status: int = 200, is_new: bool = False
+) -> Response[bytes]:
+    """Return the document of a version. Raises `RegistryError` (`not_found`)."""
+    body = await operations.describe_version(group, identifier, version_id)
+    loader, view, schema, version = await operations.get_version(group, identifier, version_id)
+    location = version_url(view, schema, version_id) if is_new else ""
+    return document_response(loader, view, schema, version, body, status=status, location=location)

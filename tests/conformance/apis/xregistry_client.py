@@ -1,0 +1,204 @@
+"""A client of the xRegistry dialect that checks every answer: shape, links, errors, the published schemas."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import httpx
+import jsonschema_rs
+
+FOLDER = Path(__file__).parent / "xregistry"
+ROOT = "http://registry/xregistry"
+OTHER_STATUSES = {
+    "action_not_supported": 405,
+    "details_required": 405,
+    "not_found": 404,
+    "api_not_found": 404,
+    "too_large": 406,
+    "server_busy": 503,
+    "conflict": 409,
+    "request_too_large": 413,
+    "forbidden": 403,
+    "unauthorized": 401,
+}
+"""Statuses of the errors that are not 400."""
+
+_HTTP_CODES = {
+    "api_not_found",
+    "details_required",
+    "extra_xregistry_header",
+    "header_error",
+    "missing_body",
+    "missing_versions",
+}
+_OWN_CODES = {"conflict", "request_too_large", "forbidden", "unauthorized"}
+
+
+def load_json(name: str) -> Any:
+    """A file of the specification."""
+    return json.loads((FOLDER / name).read_text(encoding="utf-8"))
+
+
+def _load_openapi() -> dict[str, Any]:
+    """The OpenAPI document, corrected where it contradicts the specification that it belongs to.
+
+    `schema` demands either `versions` or `versionsurl`; the API view has both when the versions are inlined, a dangling
+    reference neither. `versions` answers a map, as every collection. A document is shown on request only. An `xref` is
+    an XID, no URI.
+    """
+    document = load_json("openapi.json")
+    schemas = document["components"]["schemas"]
+    schemas["schema"]["anyOf"] = [*schemas["schema"].pop("oneOf"), {"required": ["metaurl"]}]
+    del schemas["schemaVersion"]["oneOf"]
+    del schemas["Meta"]["properties"]["xref"]["format"]
+    versions = document["paths"]["/schemagroups/{groupid}/schemas/{resourceid}/versions"]
+    version_map = {"type": "object", "additionalProperties": {"$ref": "#/components/schemas/schemaVersion"}}
+    for method in ("get", "post"):
+        versions[method]["responses"]["200"]["content"]["application/json"]["schema"] = version_map
+    details = document["paths"]["/schemagroups/{groupid}/schemas/{resourceid}$details"]
+    details["put"] = details["patch"] = details["get"]
+    return document
+
+
+OPENAPI = _load_openapi()
+_COMPONENTS = {"components": OPENAPI["components"]}
+
+
+def _validators(schema: Mapping[str, Any]) -> tuple[Any, Any]:
+    """Validators of the API view and of the document view, whose URLs are relative although the files say `uri`."""
+    whole = {**_COMPONENTS, **schema}
+    return jsonschema_rs.Draft7Validator(whole), jsonschema_rs.Draft7Validator(whole, validate_formats=False)
+
+
+def _list_operations() -> list[tuple[re.Pattern[str], str, str, tuple[Any, Any]]]:
+    """Path, method, status and validators of every JSON answer in the OpenAPI document."""
+    found = []
+    for path, operations in OPENAPI["paths"].items():
+        pattern = re.compile(re.sub(r"\\\{\w+\\\}", r"[^/$]+", re.escape(path)) + r"\Z")
+        for method, operation in operations.items():
+            if not isinstance(operation, dict):
+                continue
+            for status, response in operation.get("responses", {}).items():
+                schema = response.get("content", {}).get("application/json", {}).get("schema")
+                if schema is not None:
+                    found.append((pattern, method.upper(), status, _validators(schema)))
+    return found
+
+
+_OPERATIONS = _list_operations()
+_PROBLEM = _validators({"$ref": "#/components/schemas/ProblemDetails"})[0]
+DOCUMENT_SCHEMA = jsonschema_rs.Draft7Validator(load_json("document-schema.json"), validate_formats=False)
+"""The JSON Schema of documents."""
+
+
+class XregistryClient:
+    """Asks the dialect below `/xregistry` and checks what every answer must be like."""
+
+    def __init__(self, http: httpx.AsyncClient, headers: Mapping[str, str] | None = None) -> None:
+        self.http = http
+        self._headers = dict(headers or {})
+        self.validated = 0
+
+    async def ask(
+        self,
+        method: str,
+        path: str,
+        body: Any = None,
+        *,
+        status: int | tuple[int, ...] | None = None,
+        code: str = "",
+        **headers: str,
+    ) -> httpx.Response:
+        """The answer to a request; a body that is no text and no bytes is sent as JSON.
+
+        status is the one expected, 200 where nothing is said; code is that of the error expected. Names of headers have
+        `_` for `-`, and `xRegistry_labels__a` for `xRegistry-labels.a`.
+        """
+        content = body if isinstance(body, str | bytes) or body is None else json.dumps(body)
+        sent = {name.replace("__", ".").replace("_", "-"): value for name, value in headers.items()}
+        answer = await self.http.request(
+            method, f"/xregistry{path}", content=content, headers={**self._headers, **sent}
+        )
+        expected = OTHER_STATUSES.get(code, 400) if code else (status or (204 if method == "DELETE" else 200))
+        wanted = expected if isinstance(expected, tuple) else (expected,)
+        assert answer.status_code in wanted, f"{method} {path}: {answer.status_code} {answer.text[:1000]}"
+        self._check(method, path, answer, code)
+        return answer
+
+    async def read(self, path: str) -> Any:
+        """The JSON at a path."""
+        return (await self.ask("GET", path)).json()
+
+    def _check(self, method: str, path: str, answer: httpx.Response, code: str) -> None:
+        links = answer.headers.get_list("link", split_commas=True)
+        assert f"<{ROOT}>;rel=xregistry-root" in links
+        if answer.status_code >= 400:
+            check_error(answer, code)
+            return
+        bare = path.partition("?")[0]
+        if method == "HEAD" or answer.headers.get("content-type") != "application/json; charset=utf-8":
+            return
+        if "xref" in answer.json() and "epoch" not in answer.json():
+            return  # A reference that leads nowhere has no more than that.
+        is_document = bare == "/export" or re.search(r"[?&]doc(&|\Z)", path) is not None
+        for pattern, asked, status, validators in _OPERATIONS:
+            if asked == method and status in {str(answer.status_code), "200"} and pattern.match(bare or "/"):
+                if "collections" in path or (
+                    "/schemas/" in bare and not bare.endswith(("$details", "meta", "versions"))
+                ):
+                    continue
+                problems = [
+                    f"{error.instance_path}: {error.message}"
+                    for error in validators[is_document].iter_errors(answer.json())
+                ]
+                assert not problems, f"{method} {path}: {problems[:3]}"
+                self.validated += 1
+
+
+def check_error(answer: httpx.Response, code: str) -> None:
+    """Check the shape of an error, and its code where one is expected."""
+    assert answer.headers["content-type"] == "application/json; charset=utf-8"
+    body = answer.json()
+    base, _, found = body["type"].rpartition("#")
+    if not base:
+        found = body["type"].rpartition(":")[2]
+        assert found in _OWN_CODES | {"too_many_requests", "not_installed"}
+    else:
+        file = "http" if found in _HTTP_CODES else "spec"
+        assert base == f"https://github.com/xregistry/spec/blob/main/core/{file}.md"
+    if code:
+        assert found == code, f"{found} instead of {code}: {answer.text}"
+    assert not list(_PROBLEM.iter_errors(body)), body
+    assert not re.search(r"<[a-z_]+>", body["title"]), body["title"]
+    assert body.get("subject", "/").startswith("/")
+    assert all(value in body["title"] for value in body.get("args", {}).values())
+    assert "subject" not in body.get("args", {})
+    assert set(body) <= {"type", "title", "detail", "subject", "args", "instance"}
+
+
+# --- what tests are made of -------------------------------------------------------------------------------------------
+
+A1 = '{"type":"record","name":"R","namespace":"n","fields":[{"name":"a","type":"int"}]}'
+A2 = A1.replace("]}", ',{"name":"b","type":"string","default":""}]}')
+"""Reads what `A1` wrote."""
+A3 = A1.replace("]}", ',{"name":"b","type":"string"}]}')
+"""Does not read what `A1` wrote."""
+AVRO = "Avro/1.11"
+GROUP = "/schemagroups/g"
+SCHEMA = f"{GROUP}/schemas/s"
+DETAILS = f"{SCHEMA}$details"
+
+
+def avro(text: str = A1, **more: Any) -> dict[str, Any]:
+    """Members of a version with an Avro document."""
+    return {"format": AVRO, "schema": json.loads(text), **more}
+
+
+async def fill(xr: XregistryClient, *versions: str, schema: str = SCHEMA, **more: Any) -> None:
+    """Make a schema with versions of those documents, whose ids the server chooses."""
+    for text in versions or (A1,):
+        await xr.ask("POST", f"{schema}$details", avro(text, **more), status=201)
