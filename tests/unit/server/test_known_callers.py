@@ -152,7 +152,7 @@ async def test_a_changed_password_ends_at_the_next_request(node: Node) -> None:
     node.write_passwords("another")
     passwords = node.authenticator._passwords
     assert passwords is not None
-    passwords._file._look_at = 0.0  # else it looks within a second
+    passwords._files[0]._look_at = 0.0  # else it looks within a second
     assert not node.answers_at_once(ANN)
     assert await node.ask(ANN) == 401
     await node.require_known(basic("ann", "another"))
