@@ -126,6 +126,25 @@ def _make_replication_gauges(registry: CollectorRegistry) -> dict[str, Gauge]:
     }
 
 
+def _make_follower_gauges(registry: CollectorRegistry) -> tuple[Gauge, Gauge]:
+    """Return the gauges of subscriptions and exporters: how far each is behind, and how many are paused."""
+    lags = Gauge(
+        "stele_delivery_lag_seconds",
+        "Age of the oldest change a follower waits for; of the first 100 by id, all others together as `other`.",
+        _FOLLOWER,
+        registry=registry,
+        multiprocess_mode="mostrecent",
+    )
+    paused = Gauge(
+        "stele_delivery_paused",
+        "Followers that get nothing until somebody resumes them.",
+        ("kind",),
+        registry=registry,
+        multiprocess_mode="mostrecent",
+    )
+    return lags, paused
+
+
 class Metrics:
     """The metrics of one process; with a multiprocess directory, of all workers together."""
 
@@ -172,20 +191,7 @@ class Metrics:
             buckets=_DELIVERY_BUCKETS,
             registry=self._registry,
         )
-        self._lags = Gauge(
-            "stele_delivery_lag_seconds",
-            "Age of the oldest change a follower waits for; of the first 100 by id, all others together as `other`.",
-            _FOLLOWER,
-            registry=self._registry,
-            multiprocess_mode="mostrecent",
-        )
-        self._paused = Gauge(
-            "stele_delivery_paused",
-            "Followers that get nothing until somebody resumes them.",
-            ("kind",),
-            registry=self._registry,
-            multiprocess_mode="mostrecent",
-        )
+        self._lags, self._paused = _make_follower_gauges(self._registry)
         self._known_lags: frozenset[tuple[str, str]] = frozenset()
         self._gauges = _make_gauges(self._registry)
         self._replications = _make_replication_gauges(self._registry)
