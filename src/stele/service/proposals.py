@@ -129,8 +129,8 @@ async def register_proposal(
 ) -> Registration:
     """Register a proposal, or find that it is registered; give or take style it is the same schema.
 
-    Raises what `check_proposal` raises, `Incompatible`, `ReadOnly`, and `PreconditionFailed` where the newest version is
-    not the one that the caller knows of.
+    Raises what `check_proposal` raises, `Incompatible`, `ReadOnly`, and `PreconditionFailed` where the newest version
+    is not the one that the caller knows of.
     """
     _require_name(proposal.key)
     registry.access.require(Operation.REGISTER, subject_resource(proposal.key))
@@ -212,7 +212,7 @@ class _User(NamedTuple):
 
 
 def _list_users(registry: Registry, state: State, key: SubjectKey) -> tuple[list[_User], int]:
-    """Return the newest versions of the subjects that refer to a subject, directly or not, and how many are left out."""
+    """Return the newest versions of subjects that refer to a subject, directly or not, and how many are left out."""
     found: dict[SubjectKey, _User] = {}
     hidden: set[SubjectKey] = set()
     waiting, distance = {key}, 0

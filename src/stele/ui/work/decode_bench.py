@@ -82,9 +82,9 @@ async def _decode(page: PageRequest, text: str, file: bytes | None, notation: st
 
 
 def parse_bytes(text: str, notation: str = "auto") -> bytes:
-    """Return the bytes that a text spells in hexadecimal digits or base64.
+    r"""Return the bytes that a text spells in hexadecimal digits or base64.
 
-    With `auto`, hexadecimal is tried first: `0x`, `\\x`, colons and spaces between the digits are passed over.
+    With `auto`, hexadecimal is tried first: `0x`, `\x`, colons and spaces between the digits are passed over.
 
     Raises `ValueError` that says what is wrong.
     """

@@ -140,10 +140,10 @@ def _list_referrers(page: PageRequest, state: State, versions: Sequence[Version]
     """Return the versions outside that refer to some of these, and how many more there are."""
     shown: list[Referrer] = []
     hidden = 0
-    gone = set(versions)
+    gone = {version.uid for version in versions}
     for version in versions:
         for user in queries.list_referrers(state, version.subject.key, version.version_number):
-            if user in gone:
+            if user.uid in gone:
                 continue
             if len(shown) < _MOST_REFERRERS and page.registry.access.can_read(user.subject.key):
                 shown.append(Referrer(*user.subject.key, user.version_number, version.version_number))
@@ -155,7 +155,7 @@ def _list_referrers(page: PageRequest, state: State, versions: Sequence[Version]
 def _list_bindings(state: State, key: SubjectKey, versions: Sequence[Version]) -> list[str]:
     """Return the resources that need an active version of a subject, where the last ones are to go."""
     active = queries.list_versions(state.find_subject(key))
-    if not active or any(version not in versions for version in active):
+    if not active or {version.uid for version in active} - {version.uid for version in versions}:
         return []
     bindings: list[Binding] = [row for row in queries.bindings_of(state, [key]) if row.resource_id]
     return sorted(f"{row.resource_type} {row.resource} ({row.role})" for row in bindings)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from stele.apis.http.access import Place, access
+from stele.apis.http.dependencies import VOLATILE
 from stele.core.access import Operation
 from stele.errors import InvalidRequest, NotFound
 from stele.service.delivery.overview import SubscriptionOverview, change_state, list_overviews
@@ -46,5 +47,12 @@ async def submit_subscription(page: PageRequest, form: Form) -> msgspec.Struct:
 def list_form_pages() -> list[FormPage]:
     """Return the pages of this module."""
     right = access(Operation.MANAGE_EXPORTERS, Place.REGISTRY)
-    page = Page("/ui/events/{subscription:str}", view_subscription, "subscription.html.j2", right, menu="/events")
+    page = Page(
+        "/ui/events/{subscription:str}",
+        view_subscription,
+        "subscription.html.j2",
+        right | {VOLATILE: True},
+        menu="/events",
+        twin="/ui/events/{subscription:str}/state.json",
+    )
     return [FormPage(page, submit_subscription, right)]

@@ -11,12 +11,13 @@ from stele.apis.http.access import NO_RIGHT_NEEDED, Place, access
 from stele.core import queries
 from stele.core.access import Operation, subject_resource
 from stele.core.findings import Finding
-from stele.core.model import LATEST, MAX_INT32, Reference, SettingsLevel, SubjectKey
+from stele.core.model import MAX_INT32, Reference, SettingsLevel, SubjectKey
 from stele.core.state import State
 from stele.errors import Incompatible, InvalidName, InvalidRequest, MalformedSchema, PreconditionFailed, SteleError
 from stele.service.missing_references import find_missing_references
 from stele.service.policies import get_policy, parse_level_name
 from stele.service.proposals import Proposal, ProposalReport, check_proposal, register_proposal
+from stele.service.schemas import LATEST
 from stele.ui.forms import Destination, FieldProblem, Form, FormPage
 from stele.ui.links import add_query, qualify_name, subject_path
 from stele.ui.pages import Page, PageRequest
