@@ -16,7 +16,7 @@ from stele.core import queries
 from stele.core.model import SubjectKey, Version
 from stele.core.state import State
 from stele.core.traversal import list_versions_of_entry
-from stele.errors import DecodeError, FrameError, InvalidRequest, NotFound, SteleError, TooLarge
+from stele.errors import DataError, DecodeError, FrameError, Invalid, InvalidRequest, NotFound, NotInstalled, TooLarge
 from stele.formats.protobuf import message_by_indexes
 from stele.formats.protobuf.codec import ProtobufCodec
 from stele.service.convert import convert_datum_to_json
@@ -216,7 +216,7 @@ async def _read_frame(registry: Registry, state: State, frame: _Frame) -> WireRe
         return await registry.run_stateless(_decode_payload, reading, frame, codec, fmt, parsed)
     except DecodeError as error:
         return msgspec.structs.replace(reading, problem=error.why, offset=error.offset)
-    except SteleError as error:
+    except (DataError, Invalid, NotInstalled) as error:
         return msgspec.structs.replace(reading, problem=str(error))
 
 

@@ -109,9 +109,7 @@ def test_who_else_breaks_through_references(server: httpx.Client) -> None:
 def test_missing_references_are_found(server: httpx.Client) -> None:
     """A name that the text uses becomes a reference to the subject that has the type; what nobody knows is said."""
     register(server, "address", ADDRESS)
-    text = json.dumps(
-        make_order({"name": "a", "type": "org.shop.Address"}, {"name": "b", "type": "org.shop.Nobody"})
-    )
+    text = json.dumps(make_order({"name": "a", "type": "org.shop.Address"}, {"name": "b", "type": "org.shop.Nobody"}))
     found = send_json(server, "/ui/register", subject="orders", schema=text, action="detect")
     assert found["references"] == [{"name": "org.shop.Address", "subject": "address", "version": "1"}]
     assert found["missing"] == ["org.shop.Nobody"]
@@ -134,12 +132,14 @@ def test_missing_references_are_found(server: httpx.Client) -> None:
         ({"subject": "x", "schema": " "}, "schema", "Write or paste"),
         ({"subject": "x", "schema": '{\n"type": }'}, "schema", "Line 2"),
         ({"subject": "x", "schema": '"int"', "ref_name": "a", "ref_subject": ""}, "references", "Reference 1"),
-        ({"subject": "x", "schema": '"int"', "ref_name": "a", "ref_subject": "b", "ref_version": "-3"}, "references", "number"),
+        (
+            {"subject": "x", "schema": '"int"', "ref_name": "a", "ref_subject": "b", "ref_version": "-3"},
+            "references",
+            "number",
+        ),
     ],
 )
-def test_messages_stand_beside_their_field(
-    server: httpx.Client, fields: dict[str, str], field: str, word: str
-) -> None:
+def test_messages_stand_beside_their_field(server: httpx.Client, fields: dict[str, str], field: str, word: str) -> None:
     """What is wrong is said at the field, in the page and in its twin, and what was typed is still there."""
     page = send(server, "/ui/register", **fields, action="register")
     assert page.status_code == 422
@@ -264,7 +264,9 @@ def test_bytes_are_decoded_or_the_page_says_why_not(client: httpx.Client) -> Non
     uploaded = client.post("/ui/decode", files={"file": ("record.bin", good)})
     assert "42" in uploaded.text
     payment = client.get("/subjects/payments/versions/1").json()["id"]
-    (row, *_) = send_json(client, "/ui/decode", data=(b"\0" + payment.to_bytes(4, "big") + b"\0\x08\x07").hex())["readings"]
+    (row, *_) = send_json(client, "/ui/decode", data=(b"\0" + payment.to_bytes(4, "big") + b"\0\x08\x07").hex())[
+        "readings"
+    ]
     assert (row["message"], json.loads(row["record"])) == ("Payment", {"id": 7})
     assert send_json(client, "/ui/decode", data="zz!")["problems"][0]["field"] == "data"
     assert send_json(client, "/ui/decode", data="")["problems"][0]["field"] == "data"
@@ -326,7 +328,9 @@ def test_the_journal_filters_and_goes_back(client: httpx.Client) -> None:
     """Kinds, subjects and namespaces filter; the newest entries stand first, and only the first page is live."""
     rows = client.get("/ui/journal.json").json()["rows"]
     assert [row["entry"]["seq"] for row in rows] == sorted((row["entry"]["seq"] for row in rows), reverse=True)
-    kinds = {row["entry"]["kind"] for row in client.get("/ui/journal.json?kind=registered&subject=order").json()["rows"]}
+    kinds = {
+        row["entry"]["kind"] for row in client.get("/ui/journal.json?kind=registered&subject=order").json()["rows"]
+    }
     assert kinds == {"registered"}
     team = client.get("/ui/journal.json?ns=team").json()["rows"]
     assert {row["entry"]["namespace"] for row in team} == {"team"}

@@ -12,7 +12,7 @@ from stele.core import queries
 from stele.core.access import Operation, subject_resource
 from stele.core.model import SettingsLevel, SubjectKey
 from stele.core.policy import POLICIES
-from stele.errors import InvalidName, MalformedSchema, SteleError
+from stele.errors import Invalid, InvalidName, MalformedSchema, NotFound
 from stele.service.check import Candidate, CheckAnswer, CheckRequest, NamedText, check_compatibility
 from stele.service.policies import get_policy, parse_level_name
 from stele.service.ruleset_adoption import adopted_versions
@@ -76,7 +76,7 @@ async def submit_check(page: PageRequest, form: Form) -> CheckPage:
         else:
             older = (Candidate(shown.against),) if shown.against.strip() else ()
             references, ruleset = (), None
-    except SteleError as error:
+    except (Invalid, NotFound) as error:
         return _with_problem(shown, "subject", str(error))
     request = CheckRequest(
         shown.format, shown.schema, shown.policy, ruleset=ruleset, references=references, against=older
@@ -93,7 +93,7 @@ async def submit_check(page: PageRequest, form: Form) -> CheckPage:
     except MalformedSchema as error:
         field = "against" if "against" in str(error).partition(":")[0] + error.why.partition(":")[0] else "schema"
         return msgspec.structs.replace(shown, problems=[FieldProblem(field, str(error), error.line)])
-    except SteleError as error:
+    except Invalid as error:
         return _with_problem(shown, "", str(error))
     omitted = answer.omitted + max(0, len(answer.findings) - _MOST_FINDINGS)
     cut = msgspec.structs.replace(answer, findings=answer.findings[:_MOST_FINDINGS])

@@ -13,7 +13,7 @@ import msgspec
 from stele.apis.http.access import Place, access
 from stele.core.access import Operation
 from stele.core.model import SubjectKey
-from stele.errors import InvalidName, SteleError
+from stele.errors import Invalid, InvalidName
 from stele.service.decoding import MOST_BYTES, DecodeRequest, WireReading, decode_record
 from stele.service.policies import parse_level_name
 from stele.ui.forms import FieldProblem, Form, FormPage
@@ -76,7 +76,7 @@ async def _decode(page: PageRequest, text: str, file: bytes | None, notation: st
         subject = SubjectKey(namespace, level.subject) if level.subject else None
     try:
         readings = await decode_record(page.registry, DecodeRequest(data, namespace, subject))
-    except SteleError as error:
+    except Invalid as error:
         return msgspec.structs.replace(shown, problems=[FieldProblem("data", str(error))])
     return msgspec.structs.replace(shown, size=len(data), dump=data[:_SHOWN].hex(" "), readings=readings)
 

@@ -85,5 +85,12 @@ def list_pages() -> list[Page]:
     right = access(Operation.READ, Place.REGISTRY) | {VOLATILE: True}
     return [
         Page("/ui/pipelines", view_pipelines, "pipelines.html.j2", right, menu="/pipelines"),
-        Page("/ui/pipelines/{pipeline:str}", view_pipeline, "pipeline.html.j2", right, menu="/pipelines", twin="/ui/pipelines/{pipeline:str}/journal.json"),
+        Page(
+            "/ui/pipelines/{pipeline:str}",
+            view_pipeline,
+            "pipeline.html.j2",
+            right,
+            menu="/pipelines",
+            twin="/ui/pipelines/{pipeline:str}/journal.json",
+        ),
     ]

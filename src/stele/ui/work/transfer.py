@@ -15,7 +15,7 @@ from stele.core import queries
 from stele.core.access import Operation
 from stele.core.model import Version, VersionState
 from stele.core.state import State
-from stele.errors import SteleError, TooLarge
+from stele.errors import Invalid, TooLarge
 from stele.service.registry import Registry
 from stele.ui.forms import FieldProblem, Form, FormPage
 from stele.ui.links import qualify_name
@@ -89,7 +89,7 @@ async def submit_dump(page: PageRequest, form: Form) -> TransferPage:
     state = page.registry.state
     try:
         return await page.registry.run_stateless(_compare_dump, shown, state, data)
-    except SteleError as error:
+    except Invalid as error:
         return msgspec.structs.replace(shown, problems=[FieldProblem("dump", str(error))])
 
 
