@@ -4,15 +4,15 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 # Tests run side by side, a file at a time, those that take long first (tests/conftest.py); their processes must agree on the order of sets to agree on the tests' names.
-TESTERS ?= 2
-SIDE_BY_SIDE = -n $(TESTERS) --dist loadfile --no-loadscope-reorder --max-worker-restart 2
+TESTERS ?= 3
+SIDE_BY_SIDE = -n $(TESTERS) --dist loadfile --no-loadscope-reorder --max-worker-restart 0
 HASHSEED ?= $(shell echo $$RANDOM)
 # Where there is no JDK, Spark decodes without it.
 JAR = $(BIN)/python -m stele.spark.engines.jvm.build --if-stale --if-possible
 # Without bytecode on disk each of the hundreds of processes that tests start compiles all it imports, for seconds.
 unexport PYTHONDONTWRITEBYTECODE
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-servers test-long test-all coverage serve check format docs site lock audit bench jar clean
+.PHONY: help demo test test-servers run-server-tests run-lakehouse-tests test-long test-all coverage serve check format docs site lock audit bench jar clean
 
 help: ## Print this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-13s %s\n", $$1, $$2}'
@@ -25,9 +25,15 @@ test: $(VENV)/dev.stamp $(VENV)/suites.stamp $(VENV)/tools.stamp $(VENV)/spark.j
 	@$(JAR)
 	PYTHONHASHSEED=$(HASHSEED) $(BIN)/python -m pytest -q -m "not servers" $(SIDE_BY_SIDE)
 
-test-servers: $(VENV)/dev.stamp $(VENV)/tools.stamp $(VENV)/spark.jsa $(VENV)/spark41/spark.jsa ## The tests against real servers and foreign clients: Maven, Node.js, PostgreSQL and MariaDB, too
+test-servers: $(VENV)/dev.stamp $(VENV)/tools.stamp $(VENV)/spark.jsa $(VENV)/spark41/spark.jsa ## The tests against real servers, foreign clients and in a browser: Maven, Node.js, PostgreSQL, MariaDB and Chromium, too
 	@$(JAR)
+	@$(MAKE) --no-print-directory -j 2 --output-sync=line run-server-tests run-lakehouse-tests
+
+# Servers mostly wait, lake houses compute: side by side both take as long as the longer one.
+run-server-tests:
 	$(BIN)/python -m pytest -q -m servers --ignore tests/spark/lakehouse
+
+run-lakehouse-tests:
 	PYTHONHASHSEED=$(HASHSEED) $(VENV)/spark41/bin/python -m pytest -q $(SIDE_BY_SIDE) tests/spark/lakehouse
 
 test-long: $(VENV)/dev.stamp $(VENV)/suites.stamp $(VENV)/tools.stamp $(VENV)/spark.jsa $(VENV)/spark41/spark.jsa ## All tests in their long form: hours, for releases
@@ -61,6 +67,7 @@ format: $(VENV)/dev.stamp ## Rewrite sources in the house format
 docs: $(VENV)/dev.stamp $(VENV)/suites.stamp ## Write the generated reference pages again
 	$(BIN)/python -m tools.reference
 	$(BIN)/python -m tools.conformance
+	$(BIN)/python -m tools.history_pictures
 
 site: $(VENV)/dev.stamp $(VENV)/site.stamp ## Build the documentation site into build/site/; a broken link is an error
 	$(BIN)/python -m tools.site build/site --generator $(CURDIR)/$(VENV)/site/bin/zensical

@@ -7,7 +7,7 @@ from pathlib import Path
 import nox
 
 PYTHONS = ["3.11", "3.12", "3.13"]
-SIDE_BY_SIDE = ["-n", "2", "--dist", "loadfile", "--no-loadscope-reorder", "--max-worker-restart", "2"]
+SIDE_BY_SIDE = ["-n", "3", "--dist", "loadfile", "--no-loadscope-reorder", "--max-worker-restart", "0"]
 
 nox.options.default_venv_backend = "uv"
 nox.options.error_on_missing_interpreters = True

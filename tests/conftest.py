@@ -9,11 +9,29 @@ from pathlib import Path
 from typing import Final
 
 import pytest
+import structlog
 from tests.support.examples import load_profile
+from tests.support.java_machine import JavaMachine
 from tests.support.spark_jvm import start_machines_fast
 
 load_profile()
 start_machines_fast()
+
+
+@pytest.fixture(scope="module", autouse=True)
+def default_logging() -> Iterator[None]:
+    """Undo what the tests of a file do to the logging of their process, which files after it share."""
+    yield
+    structlog.reset_defaults()
+
+
+@pytest.fixture(scope="session")
+def java_machine() -> Iterator[JavaMachine]:
+    """A Java machine for Spark programs that a test starts one after the other."""
+    machine = JavaMachine()
+    yield machine
+    machine.close()
+
 
 LONGEST_FIRST: Final = ("test_docs.py", "test_walkthrough.py", "spark", "interop", "system", "property", "conformance")
 """Files and folders by the time of their tests; the rest, seconds each, comes last and fills the gaps."""

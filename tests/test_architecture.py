@@ -268,7 +268,7 @@ CLIENT_RANKS = (
         "How a request gets its answer is the same for all endpoints, so retries and caching know none of them.",
     ),
     (
-        ("endpoints", "settings", "keys", "journal", "usage", "workflows", "api"),
+        ("endpoints", "settings", "keys", "journal", "usage", "history", "workflows", "api"),
         "What may be asked is written down once, for clients that block and clients that are awaited.",
     ),
     (("sync", "aio", "rocketmq"), "A client puts endpoints and exchange together; nothing below knows who sends."),

@@ -18,6 +18,7 @@ import pytest
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 from tests.support.doc_pages import list_steps, run_page
+from tests.support.java_machine import JavaMachine
 from tests.support.server_process import serving
 
 ROOT = Path(__file__).parent.parent
@@ -30,14 +31,18 @@ WRITTEN_ON_DEMAND = {"docs/reference/coverage.md"}
 """Pages that a slow target of the Makefile writes; a fresh tree may lack them."""
 DOCS_PATH = re.compile(r"(?<![\w./])docs/[\w./#-]*[\w#]")
 EXECUTED = [page for page in PAGES if any(list_steps(page.read_text(encoding="utf-8")))]
+EXECUTED_WITHOUT_BROKER = [
+    page for page in EXECUTED if not any(step.needs_broker for step in list_steps(page.read_text(encoding="utf-8")))
+]
+"""The other pages are run by tests/interop/test_pages_with_a_broker.py, whole."""
 SUBJECT = re.compile(r"\b[a-z][\w-]*-(?:value|key)\b")
 
 
-@pytest.mark.parametrize("page", EXECUTED, ids=lambda page: str(page.relative_to(ROOT)))
-def test_snippets_run(page: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize("page", EXECUTED_WITHOUT_BROKER, ids=lambda page: str(page.relative_to(ROOT)))
+def test_snippets_run(page: Path, tmp_path: Path, java_machine: JavaMachine) -> None:
     """A page works in an empty folder with a fresh server: every block, in order, and what the page shows."""
     with serving("--store", "memory:", folder=tmp_path) as server:
-        run_page(page, tmp_path, server.url)
+        run_page(page, tmp_path, server.url, java_machine=java_machine)
 
 
 @pytest.mark.skipif(os.environ.get("HYPOTHESIS_PROFILE") != "long", reason="takes minutes: `make test-long` runs it")

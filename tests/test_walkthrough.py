@@ -8,6 +8,7 @@ from typing import Any
 
 import nbformat
 import pytest
+from tests.support.java_machine import JavaMachine
 from tools.run_notebook import HASH, NOTEBOOK, hash_code, run_notebook
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
@@ -19,9 +20,10 @@ SILENT = {"step-02", "step-38"}
 
 
 @pytest.fixture(scope="module")
-def said() -> dict[str, str]:
+def said(java_machine: JavaMachine) -> dict[str, str]:
     """What each cell said, by a piece of its code that no other cell has."""
-    notebook = run_notebook(NOTEBOOK)
+    with java_machine.lend(NOTEBOOK.parent) as variables:
+        notebook = run_notebook(NOTEBOOK, variables)
     return {cell.source: _text(cell.outputs) for cell in notebook.cells if cell.cell_type == "code"}
 
 

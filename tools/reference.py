@@ -36,7 +36,7 @@ from stele.cli.connect import REGISTRY_PANEL
 from stele.core.access import ROLES, Operation
 from stele.formats import lint, rulesets
 from stele.formats.registry import get_format
-from stele.server.dialects import DIALECTS, DialectEntry
+from stele.server.dialects import MOUNTS, DialectEntry
 from stele.server.metrics import Metrics
 from stele.server.settings import ServerSettings
 from stele.service.registry import Registry
@@ -274,10 +274,10 @@ def _describe_default(field: msgspec.structs.FieldInfo) -> str:
 
 
 def build_routes_page() -> str:
-    """Every route of every dialect."""
+    """Every route of every dialect, and every page."""
     registry = Registry(MemoryLog())
     parts = ["# Routes\n\nThe column *right* names the [right](rights.md) that the caller needs.\n"]
-    for dialect in DIALECTS:
+    for dialect in MOUNTS:
         app = dialect.build(registry, dialect.options(ServerSettings()))
         # A handler of several methods keeps them in a set, whose order changes from run to run.
         rows = sorted(

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Mapping
 from hashlib import sha256
 from pathlib import Path
 from typing import Any, Final
@@ -26,14 +27,18 @@ def hash_code(notebook: Any) -> str:
     return sha256("\0".join(code).encode()).hexdigest()
 
 
-def run_notebook(path: Path) -> Any:
+def run_notebook(path: Path, variables: Mapping[str, str] | None = None) -> Any:
     """Return the notebook with its outputs, run in a clean kernel in its folder.
+
+    Args:
+        path: Of the notebook.
+        variables: Environment variables of the kernel beside those of this process.
 
     Raises:
         CellExecutionError: A cell fails.
     """
     notebook: Any = nbformat.read(path, as_version=4)
-    environ = os.environ | {"PYSPARK_PYTHON": sys.executable, "SPARK_LOCAL_IP": "127.0.0.1"}
+    environ = os.environ | {"PYSPARK_PYTHON": sys.executable, "SPARK_LOCAL_IP": "127.0.0.1"} | dict(variables or {})
     client = NotebookClient(
         notebook, timeout=1200, resources={"metadata": {"path": str(path.parent)}}, record_timing=False
     )

@@ -19,10 +19,10 @@ from uuid import uuid4
 
 import httpx
 import pytest
-from confluent_kafka import Producer
 from confluent_kafka.schema_registry import SchemaRegistryClient as TheirClient
 from grpc_tools import protoc  # type: ignore[import-untyped]  # ships no types
 from tests.support.kafka import kafka
+from tests.support.mock_broker import run_mock_broker
 
 from stele.client import SchemaRegistryClient
 
@@ -75,15 +75,13 @@ def topic() -> str:
 
 @pytest.fixture(scope="session", params=["librdkafka", pytest.param("kraft", marks=pytest.mark.servers)])
 def broker(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """Address of a broker: the one inside librdkafka, which lives as long as its producer, and a real one."""
+    """Address of a broker: the one inside librdkafka, and a real one."""
     if request.param == "kraft":
         with kafka(tmp_path_factory.mktemp("kafka")) as address:
             yield address
         return
-    keeper = Producer({"test.mock.num.brokers": 1, "bootstrap.servers": "mock"})
-    broker = next(iter(keeper.list_topics(timeout=10).brokers.values()))
-    yield f"{broker.host}:{broker.port}"
-    keeper.flush(5)
+    with run_mock_broker() as address:
+        yield address
 
 
 @pytest.fixture

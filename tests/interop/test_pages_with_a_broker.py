@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 from tests.support.doc_pages import list_steps, run_page
+from tests.support.java_machine import JavaMachine
 from tests.support.server_process import serving
 
 ROOT = Path(__file__).parent.parent.parent
@@ -17,7 +18,7 @@ PAGES = [
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
-def test_pages_run_with_a_broker(page: Path, broker: str, tmp_path: Path) -> None:
+def test_pages_run_with_a_broker(page: Path, broker: str, tmp_path: Path, java_machine: JavaMachine) -> None:
     """The whole page runs, its blocks for Kafka included."""
     with serving("--store", "memory:", folder=tmp_path) as server:
-        run_page(page, tmp_path, server.url, broker)
+        run_page(page, tmp_path, server.url, broker, java_machine)

@@ -182,6 +182,7 @@ class TestCommand:
         assert (written.exit_code, written.stdout) == (0, "")
         html = page.read_text()
         assert html.count("<figure") == 2
+        assert (html.count('class="stele-picture"'), len(answer["histories"])) == (1, 1)
         assert "not safe: 6 records, last seen 2023-11-18T00:00:00Z" in html
 
     def test_recorded_for_deletions(self, tmp_path: Path) -> None:

@@ -25,6 +25,7 @@ from pyspark.sql import Row, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 from tests.spark.local_registry import LocalRegistry
 from tests.spark.orders import SUBJECT, V1, V2, drop, order
+from tests.support.java_machine import JavaMachine
 from typer.testing import CliRunner
 
 from stele.cli.app import app
@@ -52,7 +53,7 @@ def create(spark: SparkSession, registry: LocalRegistry, tmp_path: Path) -> Iter
         drop_stream(spark, stream.name)
 
 
-def test_the_shell_runs_what_comes_in(create: str) -> None:
+def test_the_shell_runs_what_comes_in(create: str, tmp_path: Path, java_machine: JavaMachine) -> None:
     """A process that gets statements by pipe prints their rows, streaming ones, too, and ends with the first error."""
     text = f"""{create}
         SELECT id, place FROM o ORDER BY id;
@@ -61,7 +62,11 @@ def test_the_shell_runs_what_comes_in(create: str) -> None:
           nope FROM o;
         SELECT 'never'"""
     command = [sys.executable, "-m", "stele.cli", "sql", "--available-now", "-o", "json", "--conf", "my.word=x"]
-    done = subprocess.run(command, input=text, capture_output=True, text=True, timeout=280, check=False)
+    with java_machine.lend(tmp_path) as variables:
+        environ = os.environ | variables
+        done = subprocess.run(
+            command, input=text, capture_output=True, text=True, timeout=280, check=False, env=environ
+        )
     assert done.returncode == 2, done.stderr
     assert [json.loads(line) for line in done.stdout.splitlines()] == [
         {"id": 0, "place": {"city": "city 0"}},

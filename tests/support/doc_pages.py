@@ -16,8 +16,11 @@ import re
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import nullcontext
 from pathlib import Path
 from typing import NamedTuple
+
+from tests.support.java_machine import JavaMachine
 
 PAGE_ADDRESS = "http://127.0.0.1:8081"
 """The address that pages write for the registry."""
@@ -60,10 +63,13 @@ def list_steps(text: str) -> Iterator[Step]:
             yield Step(found["kind"], found["block"], code, found["printed"] or "", found["broker"] is not None)
 
 
-def run_page(page: Path, folder: Path, address: str, broker: str | None = None) -> None:
+def run_page(
+    page: Path, folder: Path, address: str, broker: str | None = None, java_machine: JavaMachine | None = None
+) -> None:
     """Run every block of a page in a folder against the registry at an address.
 
-    Blocks that need a broker are left out where there is none.
+    Blocks that need a broker are left out where there is none. Spark in a block uses the Java machine, if one is given,
+    and starts one of its own otherwise.
 
     Raises:
         AssertionError: A block ended with another code, or did not print what the page shows.
@@ -74,17 +80,18 @@ def run_page(page: Path, folder: Path, address: str, broker: str | None = None) 
         code = step.code.replace(PAGE_ADDRESS, address).replace(PAGE_BROKER, broker or PAGE_BROKER)
         script = f'export PATH="{Path(sys.executable).parent}:$PATH"\n{code}'
         command = ["bash", "-euo", "pipefail", "-c", script] if step.kind == "bash" else [sys.executable, "-c", code]
-        environ = {**os.environ, "STELE_URL": address, "COLUMNS": "200"}
-        done = subprocess.run(
-            command,
-            cwd=folder,
-            env=environ,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-            timeout=300,
-            check=False,
-        )
+        lent = nullcontext(dict[str, str]()) if java_machine is None else java_machine.lend(folder)
+        with lent as variables:
+            done = subprocess.run(
+                command,
+                cwd=folder,
+                env={**os.environ, **variables, "STELE_URL": address, "COLUMNS": "200"},
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+                text=True,
+                timeout=300,
+                check=False,
+            )
         where = f"{page.name}\n{step.code}\n{done.stdout}"
         assert done.returncode == step.exit_code, f"exit code {done.returncode}: {where}"
         missing = find_missing_line(step.printed.replace(PAGE_ADDRESS, address), done.stdout)

@@ -118,8 +118,12 @@ def fields(
     if output is Output.JSON:
         print_json(answer)
         return
-    rows = [to_builtins(field) | {"default": field.default or ""} for field in answer.fields]
-    print_rows(output, ("path", "type", "default", "doc"), rows)
+    words = {True: "yes", False: "no", None: ""}
+    rows = [
+        to_builtins(field) | {"default": field.default or "", "optional": words[field.optional]}
+        for field in answer.fields
+    ]
+    print_rows(output, ("path", "type", "optional", "default", "doc"), rows)
 
 
 def _conversion_request(file: Path, schema_format: str | None, reference: list[str] | None) -> SchemaRequest:

@@ -150,15 +150,20 @@ def _draw_answer(answer: Any, picture: HistoryPicture, *, unfold: bool) -> Pictu
     from stele import pictures
 
     match picture:
+        case HistoryPicture.STORY if unfold:
+            return pictures.draw_story_line(answer, least_folded=0, most_stops=_EVERYTHING)
         case HistoryPicture.STORY:
-            folds: dict[str, int] = {"least_folded": 0, "most_stops": _EVERYTHING} if unfold else {}
-            return pictures.draw_story_line(answer, **folds)
+            return pictures.draw_story_line(answer)
+        case HistoryPicture.FIELDS if unfold:
+            return pictures.draw_field_lifelines(answer, most_rows=_EVERYTHING)
         case HistoryPicture.FIELDS:
-            return pictures.draw_field_lifelines(answer, **({"most_rows": _EVERYTHING} if unfold else {}))
+            return pictures.draw_field_lifelines(answer)
         case HistoryPicture.MATRIX:
             return pictures.draw_compatibility_matrix(answer)
+        case HistoryPicture.NEIGHBOURS if unfold:
+            return pictures.draw_neighbourhood(answer, most_in_layer=_EVERYTHING)
         case HistoryPicture.NEIGHBOURS:
-            return pictures.draw_neighbourhood(answer, **({"most_in_layer": _EVERYTHING} if unfold else {}))
+            return pictures.draw_neighbourhood(answer)
 
 
 def _tabulate_answer(answer: Any, picture: HistoryPicture) -> PictureTable:

@@ -12,7 +12,7 @@ from stele.client.aio import AsyncSchemaRegistryClient
 from stele.client.connection import Bearer
 from stele.client.errors import RequestFailure, ResponseError
 from stele.client.exchange import Retry
-from stele.client.history import Atlas, History, Lifelines, Matrix, Neighbours
+from stele.client.history import Atlas, Lifelines, Matrix, Neighbours, VersionHistory
 from stele.client.journal import EventPage, JournalEntry, JournalPage
 from stele.client.names import (
     AssociatedName,
@@ -79,7 +79,6 @@ __all__ = [
     "DiffChange",
     "Effect",
     "EventPage",
-    "History",
     "JournalEntry",
     "JournalPage",
     "Kek",
@@ -111,6 +110,7 @@ __all__ = [
     "SubjectVersion",
     "UpdateKekRequest",
     "Version",
+    "VersionHistory",
     "VersionUsage",
     "Workflow",
     "qualify_subject",

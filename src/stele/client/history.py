@@ -18,7 +18,7 @@ from stele.protocol.history import (
 )
 
 
-class History(SubjectHistory, frozen=True):
+class VersionHistory(SubjectHistory, frozen=True):
     """The versions of a subject with their verdicts; a notebook shows the story line."""
 
     def _repr_html_(self) -> str:
@@ -70,16 +70,16 @@ def _render(answer: Any, draw: Callable[[Any], Any], tabulate: Callable[[Any], A
     return render_figure(draw(answer), tabulate(answer), has_style=True)
 
 
-_history = json_decoder(History)
+_history = json_decoder(VersionHistory)
 _lifelines = json_decoder(Lifelines)
 _matrix = json_decoder(Matrix)
 _neighbourhood = json_decoder(Neighbours)
 _atlas = json_decoder(Atlas)
 
 
-def history(subject: str, *, before: int | None = None, limit: int | None = None) -> Request[History]:
+def history(subject: str, *, before: int | None = None, limit: int | None = None) -> Request[VersionHistory]:
     # GET /api/history/{subject}?before&limit
-    """The newest versions of a subject, each with its verdicts against the one before. Raises `SubjectNotFound`.
+    """The newest versions of a subject, each with its verdicts against the one before. Raises `NotFound`.
 
     Args:
         subject: Name of the subject.
@@ -93,7 +93,7 @@ def history(subject: str, *, before: int | None = None, limit: int | None = None
 
 def lifelines(subject: str, *, limit: int | None = None) -> Request[Lifelines]:
     # GET /api/lifelines/{subject}?limit
-    """The fields of a subject through its newest versions, so many at most. Raises `SubjectNotFound`."""
+    """The fields of a subject through its newest versions, so many at most. Raises `NotFound`."""
     parameters = build_query({"limit": limit})
     route = build_path("api", "lifelines", subject)
     return Request("GET", route, _lifelines, parameters, subject=subject, cache_policy=CachePolicy.NEVER)
@@ -101,7 +101,7 @@ def lifelines(subject: str, *, limit: int | None = None) -> Request[Lifelines]:
 
 def matrix(subject: str, *, limit: int | None = None, policy: str | None = None) -> Request[Matrix]:
     # GET /api/matrix/{subject}?limit&policy
-    """Which of the newest versions reads data of which. Raises `SubjectNotFound`.
+    """Which of the newest versions reads data of which. Raises `NotFound`.
 
     Args:
         subject: Name of the subject.
@@ -115,7 +115,7 @@ def matrix(subject: str, *, limit: int | None = None, policy: str | None = None)
 
 def neighbours(subject: str, version: int | None = None, *, depth: int = 1) -> Request[Neighbours]:
     # GET /api/neighbours/{subject}?version&depth
-    """What a version of a subject uses, and what uses the subject. Raises `SubjectNotFound`, `VersionNotFound`.
+    """What a version of a subject uses, and what uses the subject. Raises `NotFound`.
 
     Args:
         subject: Name of the subject.

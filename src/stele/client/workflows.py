@@ -53,7 +53,8 @@ def diff(subject: str, old: Version, new: Version = "latest") -> Workflow[Schema
     after = yield from resolve_version(subject, new)
     if before.schema_type != after.schema_type:
         raise InvalidRequest(f"version {old} is {before.schema_type}, {new} is {after.schema_type}: not comparable")
-    return (yield settings.diff(before.schema_type.lower(), _as_baseline(before), _as_baseline(after)))
+    found: SchemaComparison = yield settings.diff(before.schema_type.lower(), _as_baseline(before), _as_baseline(after))
+    return found
 
 
 def _as_baseline(schema: ResolvedSchema) -> BaselineSchema:

@@ -32,13 +32,15 @@ class Field(msgspec.Struct, frozen=True):
     """One field of a schema, at any depth.
 
     path is dotted from the root (`address.city`; `[]` enters an array, `{}` a map); type is the format's short word;
-    default is JSON text or None when there is none.
+    default is JSON text or None when there is none. optional is whether data may lack the field or have null for it;
+    None where the format does not say.
     """
 
     path: str
     type: str
     default: str | None = None
     doc: str = ""
+    optional: bool | None = None
 
 
 @runtime_checkable

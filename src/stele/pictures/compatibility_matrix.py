@@ -6,7 +6,7 @@ from typing import Final
 
 from stele.core.findings import Verdict
 from stele.pictures.links import NO_LINKS, PictureLinks
-from stele.pictures.svg import VERDICT_TEXTS, Drawing, Picture, Point
+from stele.pictures.svg import VERDICT_TEXTS, Drawing, Picture, Point, clean_text, shorten
 from stele.pictures.table import PictureTable, list_words
 from stele.protocol.history import CompatibilityMatrix
 
@@ -88,15 +88,16 @@ def describe_matrix(matrix: CompatibilityMatrix) -> str:
 def _draw_legend(draw: Drawing, matrix: CompatibilityMatrix, bottom: float) -> float:
     """Draw what the signs mean, and return where it ends on the right."""
     x, y = float(_MARGIN), bottom + 20
+    shown = {verdict for row, cells in enumerate(matrix.reads) for column, verdict in enumerate(cells) if row != column}
     for verdict in (Verdict.COMPATIBLE, Verdict.INCOMPATIBLE, Verdict.UNDECIDED, None):
-        if any(verdict in row for row in matrix.reads):
+        if verdict in shown:
             text = VERDICT_TEXTS[verdict]
             draw.add_sign(draw.root, Point(x + 5, y), verdict)
             draw.add_text(draw.root, Point(x + 14, y + 4), text, "p-small p-quiet")
             x += 28 + 6.5 * len(text)
     if matrix.demands:
         draw.add_rect(draw.root, Point(x, y - 8), Point(16, 16), "p-demand", 3)
-        text = f"asked for by {matrix.policy}"
+        text = shorten(f"asked for by {clean_text(matrix.policy)}", 40)
         draw.add_text(draw.root, Point(x + 22, y + 4), text, "p-small p-quiet")
         x += 22 + 6.5 * len(text)
     if matrix.earlier:

@@ -1,8 +1,8 @@
 """Field lifelines: one row for each field path, one column for each version, a bar from birth to removal.
 
-The colour of a bar tells the type, whose name stands on it where there is room. A diamond marks the version in which
-type, default or doc changed; a curve leads from an old name to the new one. Fields that were always there and never
-changed are folded where there are many.
+The colour of a bar tells the type, whose name stands on it where there is room; an optional field is hollow. A diamond
+marks the version in which something about it changed; a curve leads from an old name to the new one. Where there are
+many, fields that were always there and never changed are counted instead of drawn.
 """
 
 from __future__ import annotations
@@ -102,6 +102,8 @@ def describe_change(before: FieldSpan, after: FieldSpan) -> str:
     told = [
         f"type {before.type} → {after.type}" if before.type != after.type else "",
         f"default {_name_default(before)} → {_name_default(after)}" if before.default != after.default else "",
+        "optional now" if after.optional and before.optional is False else "",
+        "required now" if after.optional is False and before.optional else "",
         "doc" if before.doc != after.doc else "",
     ]
     return list_words(told) or "back again"
@@ -200,7 +202,7 @@ class _Lifelines:
         for number, span in enumerate(run):
             begin = self._left(span.first) + (inset if number == 0 else 0)
             end = self._left(span.last) + self._step - (inset if number == len(run) - 1 else 0)
-            colour = f"p-bar p-c{self._colours[span.type]}"
+            colour = f"p-bar p-c{self._colours[span.type]}{' p-optional' if span.optional else ''}"
             at, size = Point(begin, y - _BAR / 2), Point(end - begin, _BAR)
             draw.add_rect(group, at, size, colour, 3 if len(run) == 1 else 0)
             is_new = number == 0 or run[number - 1].type != span.type
@@ -208,7 +210,7 @@ class _Lifelines:
             if is_new and room >= min(4, measure_columns(span.type)):
                 label = shorten(span.type, room)
                 at = Point(begin + (5 if number == 0 else 9), y + 4)
-                draw.add_text(group, at, label, "p-small")
+                draw.add_text(group, at, label, "p-small p-plain")
 
     def _draw_rename(self, field: FieldLifeline) -> None:
         """Draw the curve from the last version under the old name to the first one under the new name."""
@@ -249,8 +251,12 @@ class _Lifelines:
         legend = draw.add_group(draw.root)
         if any(len(field.spans) > 1 for field in self._fields):
             draw.add_path(legend, f"M{print_number(x + 5)} {print_number(y - 6)} l5 6 l-5 6 l-5 -6 z", "p-notch")
-            draw.add_text(legend, Point(x + 16, y + 4), "type, default or doc changed", "p-small p-quiet")
-            x += 190
+            draw.add_text(legend, Point(x + 16, y + 4), "type, default, optionality or doc changed", "p-small p-quiet")
+            x += 262
+        if any(span.optional for field in self._fields for span in field.spans):
+            draw.add_rect(legend, Point(x, y - 6), Point(22, 12), "p-bar p-optional p-c0", 3)
+            draw.add_text(legend, Point(x + 28, y + 4), "optional", "p-small p-quiet")
+            x += 92
         if any(field.renamed_from in self._rows for field in self._fields):
             path = f"M{print_number(x)} {print_number(y - 5)} c14 0 8 10 22 10"
             draw.add_path(legend, path, "p-edge p-rename")

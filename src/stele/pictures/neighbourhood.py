@@ -84,7 +84,11 @@ class _Picture:
         name = format_name(neighbourhood.center.name)
         self._drawing = Drawing(f"Neighbours of {name}", describe_neighbourhood(neighbourhood))
         self._nodes = {node.name: node for node in neighbourhood.nodes}
-        self._uses = {row.user: row for row in neighbourhood.references if self._nodes[row.user].distance > 0}
+        self._uses = {
+            row.user: row
+            for row in neighbourhood.references
+            if self._nodes[row.user].distance > max(0, self._nodes[row.used].distance)
+        }
         self._stale = {row.user for row in self._uses.values() if row.stale and not row.past}
         self._outdated = {row.used for row in neighbourhood.references if row.stale and not row.past}
         self._layers, self._hidden = self._choose_nodes(most_in_layer)

@@ -16,13 +16,22 @@ from stele.core.state import State
 from stele.protocol.cncf import group_id_of
 from stele.ui.options import ClientView, ClientWord
 
+_FIRST_NUMBER = 0
+"""Of a subject's versions in schema-repo."""
 
-def describe_version(state: State, version: Version) -> list[ClientView]:
-    """Return how clients of each dialect see a version."""
+
+def describe_version(state: State, version: Version, *, schema_repo_ids: str) -> list[ClientView]:
+    """Return how clients of each dialect see a version.
+
+    Args:
+        state: Of the registry.
+        version: Which one.
+        schema_repo_ids: The setting of that name.
+    """
     return [
         _describe_confluent(state, version),
         _describe_pravega(version),
-        _describe_schema_repo(state, version),
+        _describe_schema_repo(state, version, schema_repo_ids),
         _describe_cncf(version),
         _describe_rocketmq(version),
         _describe_openschema(version),
@@ -62,13 +71,13 @@ def _describe_pravega(version: Version) -> ClientView:
     return ClientView("Pravega", words, f"/v1/groups/{_quote(key.name)}/schemas/schema/{info.id}{query}")
 
 
-def _describe_schema_repo(state: State, version: Version) -> ClientView:
+def _describe_schema_repo(state: State, version: Version, ids: str) -> ClientView:
     key = version.subject.key
-    number = id_of("sequential", 0, state, version)
+    number = id_of(ids, _FIRST_NUMBER, state, version)
     return ClientView(
         "AVRO-1124 and schema-repo",
         (ClientWord("subject", key.name), ClientWord("id", number)),
-        f"/schema-repo/{_quote(key.name)}/id/{number}" if not key.namespace else "",
+        f"/schema-repo/{_quote(key.name)}/id/{_quote(number)}" if not key.namespace else "",
     )
 
 

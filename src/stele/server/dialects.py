@@ -160,7 +160,7 @@ def _ui_options(settings: ServerSettings) -> UiOptions:
             )
             for dialect in DIALECTS
         ],
-        describe_version=describe_version,
+        describe_version=partial(describe_version, schema_repo_ids=settings.schema_repo_ids),
     )
 
 

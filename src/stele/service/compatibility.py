@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections import OrderedDict
+from collections import OrderedDict, deque
 from collections.abc import Iterable, Mapping
 from typing import Final
 
@@ -16,12 +16,23 @@ from stele.formats import rulesets
 from stele.formats.registry import get_format
 from stele.service import validators
 from stele.service.progress import current_progress
-from stele.service.schemas import SchemaParser, SchemaTexts, are_quick, collect_texts, estimate_source_memory
+from stele.service.schemas import (
+    SchemaParser,
+    SchemaTexts,
+    are_quick,
+    collect_texts,
+    estimate_source_memory,
+    measure_texts,
+)
 
 _REMEMBERED_BYTES: Final = 32 << 20
 """About how much memory verdicts may take, in bytes; beyond, the oldest ones are given up."""
 _FINDING_BYTES: Final = 300
 """What a finding costs beside its texts."""
+_BATCH: Final = 32
+"""Comparisons whose texts are in memory together, where nobody waits for all of them."""
+_BATCH_BYTES: Final = 16 << 20
+"""Length of these texts after which no further comparison is taken."""
 _QUICK_QUESTIONS: Final = 2
 """So many comparisons of short texts are not worth a thread: both directions with one version."""
 
@@ -59,16 +70,22 @@ class CompatibilityChecker:
             self._remember(dict(found))
         return found
 
-    def prepare_comparisons(self, state: State, questions: Iterable[CompatibilityRequest]) -> list[Comparison]:
-        """Return the questions with the texts they are about, for `compare_until`; a purged text leaves its out."""
-        prepared = []
-        for question in questions:
+    def take_comparisons(self, state: State, questions: deque[CompatibilityRequest]) -> list[Comparison]:
+        """Take questions from the left, with the texts they are about, as many as may be in memory together.
+
+        A question about a text that was purged is taken and left out.
+        """
+        taken: list[Comparison] = []
+        size = 0
+        while questions and len(taken) < _BATCH and size < _BATCH_BYTES:
+            question = questions.popleft()
             try:
                 texts = collect_texts(state, question.reader), collect_texts(state, question.writer)
             except KeyError:  # purged meanwhile
                 continue
-            prepared.append((question, *texts))
-        return prepared
+            taken.append((question, *texts))
+            size += sum(measure_texts(side) for side in texts)
+        return taken
 
     def compare_until(
         self, work: Iterable[Comparison], until: float

@@ -5,7 +5,8 @@ Behind `GET /api/history/{subject}` and `GET /api/matrix/{subject}`; `stele.pict
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from bisect import bisect_left
+from collections.abc import Iterator, Sequence
 from typing import Final, NamedTuple
 
 from stele.core import queries
@@ -58,15 +59,14 @@ async def get_history(
     registry.access.require(Operation.READ, subject_resource(key))
     state = await registry.fresh_state()
     rows = list_history_versions(registry, key)
-    upper = len(rows) if before is None else sum(row.version_number < before for row in rows)
+    upper = len(rows) if before is None else bisect_left(rows, before, key=lambda row: row.version_number)
     lower = max(0, upper - min(limit, MOST_VERSIONS))
-    links = [link async for link in registry.time_slices.iterate(_plan_links(rows, lower, upper))]
     ask = VersionQuestions(state, key).ask
     planned = [
         link
         if link.before is None
         else link._replace(backward=ask(link.version, link.before), forward=ask(link.before, link.version))
-        async for link in registry.time_slices.iterate(links)
+        async for link in registry.time_slices.iterate(_pair_versions(rows, lower, upper))
     ]
     verdicts = await find_verdicts(
         registry, [question for link in planned for question in (link.backward, link.forward) if question is not None]
@@ -139,17 +139,14 @@ def list_history_versions(registry: Registry, key: SubjectKey) -> list[Version]:
     return rows
 
 
-def _plan_links(rows: Sequence[Version], lower: int, upper: int) -> list[_PlannedLink]:
+def _pair_versions(rows: Sequence[Version], lower: int, upper: int) -> Iterator[_PlannedLink]:
     """Pair the versions of a range with the nearest earlier active one, else with the nearest earlier one."""
-    links: list[_PlannedLink] = []
-    active: Version | None = None
-    for index, row in enumerate(rows[:upper]):
-        if index >= lower:
-            before = active if active is not None else rows[index - 1] if index else None
-            links.append(_PlannedLink(row, before))
+    active = next((rows[index] for index in reversed(range(lower)) if rows[index].state is VersionState.ACTIVE), None)
+    for index in range(lower, upper):
+        row = rows[index]
+        yield _PlannedLink(row, active if active is not None else rows[index - 1] if index else None)
         if row.state is VersionState.ACTIVE:
             active = row
-    return links
 
 
 def _describe_version(planned: _PlannedLink, verdicts: KnownVerdicts) -> HistoryVersion:

@@ -25,12 +25,14 @@ from stele.service.changes import ChangeKind, TreeComparison
 from stele.service.diff import make_outline
 from stele.service.history import list_history_versions
 from stele.service.registry import Registry
-from stele.service.schemas import SchemaParser, SchemaTexts, collect_texts
+from stele.service.schemas import SchemaParser, SchemaTexts, collect_texts, measure_texts
 
 SECONDS: Final = 2.0
 """An answer ends soon after this much time was spent on reading versions."""
 _BATCH: Final = 16
 """Versions read in one go; their texts are in memory together."""
+_BATCH_BYTES: Final = 16 << 20
+"""Length of these texts after which no further version is taken."""
 _MOST_SPANS: Final = 50_000
 """Spans in one answer; older versions beyond are left out."""
 _LONGEST_TEXT: Final = 300
@@ -75,13 +77,11 @@ async def get_lifelines(registry: Registry, key: SubjectKey, *, limit: int = MOS
     shown = rows[-min(limit, MOST_COLUMNS) :]
     reader = LifelineReader(registry.parser)
     until = time.monotonic() + SECONDS
-    newest_first = shown[::-1]
+    oldest_first = list(shown)
     complete = True
-    for start in range(0, len(newest_first), _BATCH):
-        batch = [_collect_version(registry.state, row) for row in newest_first[start : start + _BATCH]]
+    while oldest_first and complete:
+        batch = _take_newest(registry.state, oldest_first)
         complete = await registry.run_stateless(reader.read_versions, batch, until)
-        if not complete:
-            break
     lifelines = await registry.run_stateless(reader.make_lifelines)
     return FieldLifelines(
         namespace=key.namespace,
@@ -92,6 +92,17 @@ async def get_lifelines(registry: Registry, key: SubjectKey, *, limit: int = MOS
         omitted=max(0, len(lifelines) - MOST_FIELDS),
         complete=complete,
     )
+
+
+def _take_newest(state: State, rows: list[Version]) -> list[_VersionTexts]:
+    """Take versions from the end, newest first, with as many texts as may be in memory together."""
+    taken: list[_VersionTexts] = []
+    size = 0
+    while rows and len(taken) < _BATCH and size < _BATCH_BYTES:
+        taken.append(_collect_version(state, rows.pop()))
+        texts = taken[-1].texts
+        size += measure_texts(texts) if texts is not None else 0
+    return taken
 
 
 def _collect_version(state: State, row: Version) -> _VersionTexts:
@@ -175,7 +186,7 @@ class LifelineReader:
             field.type[:_LONGEST_TEXT],
             None if field.default is None else field.default[:_LONGEST_TEXT],
             field.doc[:_LONGEST_TEXT],
-            is_optional(field),
+            field.optional,
         )
         last = spans[-1] if spans else None
         if (
@@ -203,9 +214,3 @@ class LifelineReader:
             for before in sorted(names.get(name, ())):
                 if (was := f"{parent}{dot}{before}") in gone:
                     self._renamed_from[path] = was
-
-
-def is_optional(field: Field) -> bool | None:
-    """Return whether data may lack a field or have null for it, as far as its type and default say it."""
-    words = {word.strip() for word in field.type.split("|")}
-    return True if field.default is not None or "null" in words else None

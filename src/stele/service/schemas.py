@@ -135,7 +135,7 @@ def _estimate_memory(parsed: Parsed, texts: SchemaTexts) -> int:
     size = getattr(parsed, "memory_size", None)
     if isinstance(size, int):
         return size
-    return _SCHEMA_BYTES + _BYTES_PER_BYTE * (len(texts.text) + sum(map(len, texts.references.values())))
+    return _SCHEMA_BYTES + _BYTES_PER_BYTE * measure_texts(texts)
 
 
 class SchemaParser:
@@ -408,6 +408,11 @@ def collect_texts(state: State, source: SchemaSource, extra: Mapping[bytes, byte
     own = (extra or {}).get(source.sha)
     text = own if own is not None else state.get_text(state.contents[source.sha])
     return SchemaTexts(text, {name: state.get_text(state.contents[sha]) for name, sha in source.references})
+
+
+def measure_texts(texts: SchemaTexts) -> int:
+    """Return the length of the texts of a source together, in bytes."""
+    return len(texts.text) + sum(map(len, texts.references.values()))
 
 
 def compute_digests(fmt: Format[Any], parsed: Parsed) -> dict[str, bytes]:

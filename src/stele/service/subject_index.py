@@ -7,7 +7,7 @@ namespace or of the registry all of them. It is built when it is first asked for
 from __future__ import annotations
 
 import asyncio
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Hashable, Iterable, Sequence
 from operator import attrgetter
 from typing import Final, Literal, NamedTuple
@@ -23,6 +23,9 @@ from stele.service.registry import Registry
 
 _VIEWS: Final = 8
 """Callers whose rows are kept: those that may not see everything."""
+_CHANGES: Final = 64
+"""Changes of rows that are remembered, so that the rows of a caller need not be made anew for each."""
+_ORDER: Final = attrgetter("namespace", "name")
 
 RowState = Literal["active", "deleted", "empty"]
 SORT_KEYS: Final = ("name", "changed", "versions", "id", "format", "policy")
@@ -103,6 +106,22 @@ class RowSelection(NamedTuple):
     states: dict[str, int]
 
 
+class _View(NamedTuple):
+    """The rows that a caller may see, as they were at a record of the log."""
+
+    seq: int
+    rows: dict[SubjectKey, SubjectRow]
+    ordered: list[SubjectRow]
+
+
+class _RowChange(NamedTuple):
+    """The subjects whose rows were made anew because of records behind one, up to another."""
+
+    after: int
+    seq: int
+    keys: set[SubjectKey]
+
+
 class SubjectIndex:
     """The rows of a registry.
 
@@ -114,7 +133,8 @@ class SubjectIndex:
         self._registry = registry
         self._rows: dict[SubjectKey, SubjectRow] = {}
         self._ordered: list[SubjectRow] = []
-        self._views: dict[Hashable, list[SubjectRow]] = {}
+        self._views: dict[Hashable, _View] = {}
+        self._changes: deque[_RowChange] = deque(maxlen=_CHANGES)
         self._state: State | None = None
         self._seq = 0
         self._facets: dict[Facets, Facets] = {}
@@ -126,24 +146,38 @@ class SubjectIndex:
         Of those that he may not read they say no more than that they are there.
         """
         await self._refresh()
-        access = self._registry.access
-        view = access.view_key
-        if view is None:
+        key = self._registry.access.view_key
+        if key is None:
             return self._ordered
-        known = self._views.get(view)
-        if known is None:
-            may_list, may_read = access.make_filter(), access.make_filter(Operation.READ)
-            before = self._ordered
-            known = [
-                row if may_read(row.key) else _hide_row(row)
-                async for row in self._registry.time_slices.iterate(before)
-                if may_list(row.key)
-            ]
-            if before is self._ordered:
-                if len(self._views) >= _VIEWS:
-                    self._views.clear()
-                self._views[view] = known
-        return known
+        view = self._views.get(key)
+        if view is None or view.seq != self._seq:
+            view = await self._make_view(view)
+            if len(self._views) >= _VIEWS:
+                self._views.pop(next(iter(self._views)))
+            self._views[key] = view
+        return view.ordered
+
+    async def _make_view(self, before: _View | None) -> _View:
+        """Return the rows that the caller may see: made of what he could see before, where little has changed since."""
+        access = self._registry.access
+        may_list, may_read = access.make_filter(), access.make_filter(Operation.READ)
+        seq = self._seq
+        changed = self._find_changed_keys(before.seq) if before is not None else None
+        rows = {} if before is None or changed is None else before.rows
+        keys = list(self._rows) if changed is None else changed
+        async for key in self._registry.time_slices.iterate(keys):
+            row = self._rows.get(key)
+            if row is None or not may_list(key):
+                rows.pop(key, None)
+            else:
+                rows[key] = row if may_read(key) else _hide_row(row)
+        return _View(seq, rows, sorted(rows.values(), key=_ORDER))
+
+    def _find_changed_keys(self, seq: int) -> set[SubjectKey] | None:
+        """Return the subjects whose rows were made anew behind a record; None: that is not known any more."""
+        if not self._changes or self._changes[0].after > seq:
+            return None
+        return {key for change in self._changes if change.seq > seq for key in change.keys}
 
     async def _refresh(self) -> None:
         state = await self._registry.fresh_state()
@@ -156,7 +190,10 @@ class SubjectIndex:
                 return
             is_known = state is self._state
             changed = await find_changed_subjects(self._registry, self._seq, seq) if is_known else None
+            if not is_known:
+                self._views.clear()
             if changed is None:
+                self._changes.clear()
                 rows: dict[SubjectKey, SubjectRow] = {}
                 subjects = [each for namespace in _listed_namespaces(state) for each in namespace.subjects.values()]
                 async for subject in self._registry.time_slices.iterate(subjects):
@@ -165,9 +202,9 @@ class SubjectIndex:
             else:
                 for key in changed:
                     self._replace_row(state, key)
+                self._changes.append(_RowChange(self._seq, seq, changed))
             self._state, self._seq = state, seq
-            self._ordered = sorted(self._rows.values(), key=attrgetter("namespace", "name"))
-            self._views.clear()
+            self._ordered = sorted(self._rows.values(), key=_ORDER)
 
     def _replace_row(self, state: State, key: SubjectKey) -> None:
         subject = state.find_subject(key)

@@ -7,6 +7,7 @@ goes on from there.
 from __future__ import annotations
 
 import time
+from collections import deque
 from collections.abc import Mapping, Sequence
 from typing import Final, NamedTuple
 
@@ -20,8 +21,6 @@ from stele.service.registry import Registry
 
 SECONDS: Final = 2.0
 """An answer ends soon after this much time was spent on verdicts."""
-_BATCH: Final = 32
-"""Comparisons made in one go, off the event loop; their texts are in memory together."""
 
 
 class KnownVerdicts(NamedTuple):
@@ -83,25 +82,23 @@ class VersionQuestions:
         return None if closure is None else SchemaSource(version.content.sha, closure)
 
 
-async def find_verdicts(
-    registry: Registry, questions: Sequence[CompatibilityRequest], seconds: float = SECONDS
-) -> KnownVerdicts:
-    """Return what is known of questions, after asking for what is not known for at most about so many seconds.
+async def find_verdicts(registry: Registry, questions: Sequence[CompatibilityRequest]) -> KnownVerdicts:
+    """Return what is known of questions, after asking for what is not known for about `SECONDS` at most.
 
     Raises `Overloaded`.
     """
     checker = registry.compatibility
     found: dict[CompatibilityRequest, tuple[Finding, ...] | None] = {}
-    missing: list[CompatibilityRequest] = []
+    missing: deque[CompatibilityRequest] = deque()
     for question in dict.fromkeys(questions):
         known = checker.verdicts.get(question)
         if known is None:
             missing.append(question)
         else:
             found[question] = known
-    until = time.monotonic() + seconds
-    for start in range(0, len(missing), _BATCH):
-        work = checker.prepare_comparisons(registry.state, missing[start : start + _BATCH])
+    until = time.monotonic() + SECONDS
+    while missing:
+        work = checker.take_comparisons(registry.state, missing)
         answers = await registry.run_stateless(checker.compare_until, work, until)
         checker.remember_verdicts(answers)
         found |= answers

@@ -287,7 +287,7 @@ def create_handlers(site: Site, page: Page) -> list[HTTPRouteHandler]:
 
     handlers = []
     for paths, endpoint, suffix in (([page.path, *page.aliases], show_page, ""), ([twin], show_twin, "_json")):
-        endpoint.__name__ = endpoint.__qualname__ = page.view.__name__ + suffix  # type: ignore[attr-defined]  # a function
+        endpoint.__name__ = endpoint.__qualname__ = page.view.__name__ + suffix
         endpoint.__doc__ = page.view.__doc__
         handlers.append(get(paths, opt=page.right)(endpoint))
     return handlers

@@ -6,12 +6,13 @@ from collections.abc import Sequence
 from typing import Any, Final, NamedTuple
 
 import msgspec
+from msgspec.structs import replace
 
 from stele.apis.http.access import access
 from stele.apis.http.requests import parse_whole_number
 from stele.core import queries
 from stele.core.access import Operation, subject_resource
-from stele.core.model import MAX_INT32, SettingsLevel, Subject, SubjectKey, Version, VersionState
+from stele.core.model import MAX_INT32, Mode, SettingsLevel, Subject, SubjectKey, Version, VersionState
 from stele.core.state import State
 from stele.errors import SubjectNotFound, VersionNotFound
 from stele.ui.links import qualify_name, subject_path
@@ -29,6 +30,8 @@ TABS: Final = (
     ("clients", "Clients"),
 )
 """Last segment of each tab's path, and what it is called."""
+_CLOSED: Final = frozenset({Mode.READONLY, Mode.READONLY_OVERRIDE})
+"""Modes in which nothing can be registered or deleted."""
 _MOST_CHOICES: Final = 300
 """Versions that can be picked from a list, the newest ones."""
 
@@ -147,7 +150,7 @@ def _make_head(
     numbers = [each.version_number for each in subject.versions]
     place = numbers.index(version.version_number) if version is not None else -1
     settings = state.settings_at(SettingsLevel(*key))
-    level = SettingsLevel(*key)
+    mode = queries.mode_for(state, SettingsLevel(*key))
     return SubjectHead(
         namespace=key.namespace,
         name=key.name,
@@ -167,10 +170,10 @@ def _make_head(
         older=numbers[place - 1] if place > 0 else None,
         newer=numbers[place + 1] if 0 <= place < len(numbers) - 1 else None,
         policy=queries.policy_for(state, key).nearest_name,
-        mode=queries.mode_for(state, level).value,
+        mode=mode.value,
         alias=(settings.alias or "") if settings is not None else "",
         description=subject.description,
-        controls=_list_controls(page, key, is_empty=not numbers),
+        controls=_list_controls(page, key, mode, is_empty=not numbers),
     )
 
 
@@ -178,13 +181,19 @@ def _name_state(version: Version) -> str:
     return "active" if version.state is VersionState.ACTIVE else "deleted"
 
 
-def _list_controls(page: PageRequest, key: SubjectKey, *, is_empty: bool) -> list[Control]:
+def _list_controls(page: PageRequest, key: SubjectKey, mode: Mode, *, is_empty: bool) -> list[Control]:
     """Return what can be done with a subject: each leads to a page of its own."""
     resource = subject_resource(key)
-    controls = [
-        page.make_control("New version", subject_path(key, "register"), Operation.REGISTER, resource),
-        page.make_control("Set policy", subject_path(key, "policy"), Operation.CHANGE_POLICY, resource),
+    wanted = [
+        ("New version", "register", Operation.REGISTER),
+        ("Set policy", "policy", Operation.CHANGE_POLICY),
+        *([] if is_empty else [("Delete", "delete", Operation.DELETE)]),
     ]
-    if not is_empty:
-        controls.append(page.make_control("Delete", subject_path(key, "delete"), Operation.DELETE, resource))
+    controls = [page.make_control(label, subject_path(key, path), right, resource) for label, path, right in wanted]
+    if mode in _CLOSED:
+        refusal = f"It is in the mode {mode.value}."
+        return [
+            control if control.refusal or control.label == "Set policy" else replace(control, refusal=refusal)
+            for control in controls
+        ]
     return controls

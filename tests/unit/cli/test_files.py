@@ -50,9 +50,11 @@ def test_messages_are_no_markup(folder: Path) -> None:
 def test_standard_input() -> None:
     """A hyphen reads the schema from standard input; its format has to be said."""
     done = RUN.invoke(app, ["fields", "-", "--format", "avro", "--output", "json"], input=RECORD)
-    assert json.loads(done.stdout)["fields"] == [{"path": "id", "type": "long", "default": None, "doc": ""}]
+    assert json.loads(done.stdout)["fields"] == [
+        {"path": "id", "type": "long", "default": None, "doc": "", "optional": False}
+    ]
     done = RUN.invoke(app, ["fields", "-", "--format", "avro"], input=RECORD)
-    assert [line.split() for line in done.stdout.splitlines()][1:] == [["id", "long"]]
+    assert [line.split() for line in done.stdout.splitlines()][1:] == [["id", "long", "no"]]
     done = RUN.invoke(app, ["fields", "-"], input=RECORD)
     assert (done.exit_code, "give --format" in done.stderr) == (2, True)
 

@@ -32,6 +32,8 @@ def test_a_browser_gets_a_page(http: httpx.Client) -> None:
         assert f'href="_docs/{dialect.name}/openapi.json"' in answer.text
         assert http.get(f"/_docs/{dialect.name}/openapi.json").status_code == 200
     assert 'href="health/ready"' in answer.text
+    assert '<a href="ui">Browse the schemas</a>' in answer.text
+    assert http.get("/ui").status_code == 200
     assert http.head("/", headers={"accept": BROWSER}).headers["content-length"] == answer.headers["content-length"]
 
 

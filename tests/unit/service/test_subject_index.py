@@ -11,6 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.support.access_world import World
 
+from stele.core.access import AccessRule, AccessRules, ResourceType
+from stele.service.access import CALLER, AccessControl, Caller, Principal
 from stele.service.field_index import FieldIndex
 from stele.service.registry import Registry
 from stele.service.subject_index import SORT_KEYS, Facets, RowFilter, SubjectIndex, SubjectRow, select_rows
@@ -43,6 +45,13 @@ async def register(world: World, subject: str, *fields: str) -> None:
 async def test_rows_follow_the_log(world: World) -> None:
     """Whatever changes, an index that follows has the same rows as one that is made afterwards."""
     following = SubjectIndex(world.registry)
+    rules = AccessRules(
+        [
+            AccessRule("user:lister", ("list",), resource_type=ResourceType.SUBJECT, namespace="*", name="a"),
+            AccessRule("user:lister", ("read",), resource_type=ResourceType.NAMESPACE, namespace="n"),
+        ],
+        default_allow=False,
+    )
     steps = [
         ("POST", "/subjects/b/versions", {"schema": make_record("x")}),
         ("POST", "/subjects/a/versions", {"schema": make_record("x")}),
@@ -62,6 +71,14 @@ async def test_rows_follow_the_log(world: World) -> None:
         assert answer.is_success, (path, answer.text)
         rows = list(await following.list_rows())
         assert rows == list(await SubjectIndex(world.registry).list_rows()), path
+        world.registry.access, before = AccessControl(rules), world.registry.access
+        caller = CALLER.set(Caller(Principal("lister")))
+        listed = list(await following.list_rows())
+        assert listed == list(await SubjectIndex(world.registry).list_rows()), path
+        assert [row.name for row in listed] == [row.name for row in rows if row.name == "a"]
+        assert [row.is_readable for row in listed] == [row.namespace == "n" for row in listed]
+        CALLER.reset(caller)
+        world.registry.access = before
         seen.append(rows)
     assert len({str(rows) for rows in seen}) >= len(steps) - 2
     assert [(row.namespace, row.name) for row in seen[-1]] == [("", "a"), ("n", "a")]

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from confluent_kafka import Producer
+from tests.support.mock_broker import run_mock_broker
 
 from stele.errors import StoreError
 from stele.spark.pipeline.config import PipelineConfig, SourceConfig, TableConfig
@@ -36,15 +37,12 @@ def config(folder: Path, bootstrap: str, *topics: str, **options: str) -> Pipeli
 @pytest.fixture
 def broker() -> Iterator[str]:
     """A broker with three records in partition 0 and two in partition 1 of `orders`, one of `late`."""
-    keeper = Producer({"test.mock.num.brokers": 1, "bootstrap.servers": "mock"})
-    address = next(iter(keeper.list_topics(timeout=30).brokers.values()))
-    where = f"{address.host}:{address.port}"
-    producer = Producer({"bootstrap.servers": where})
-    for topic, partition in (("orders", 0),) * 3 + (("orders", 1),) * 2 + (("late", 0),):
-        producer.produce(topic, b"x", partition=partition)
-    assert producer.flush(30) == 0
-    yield where
-    del keeper
+    with run_mock_broker() as address:
+        producer = Producer({"bootstrap.servers": address})
+        for topic, partition in (("orders", 0),) * 3 + (("orders", 1),) * 2 + (("late", 0),):
+            producer.produce(topic, b"x", partition=partition)
+        assert producer.flush(30) == 0
+        yield address
 
 
 def test_only_finished_batches_count(tmp_path: Path) -> None:

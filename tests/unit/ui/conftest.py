@@ -29,12 +29,18 @@ def make_order(*fields: dict[str, Any]) -> dict[str, Any]:
     return {"type": "record", "name": "Order", "namespace": "org.shop", "doc": "An order.", "fields": [_ID, *fields]}
 
 
-def open_client(**settings: Any) -> Iterator[httpx.Client]:
-    """A client of a server with these settings, and the end of both."""
+def open_server(**settings: Any) -> Iterator[tuple[InProcessServer, httpx.Client]]:
+    """A server with these settings, a client of it, and the end of both."""
     server = InProcessServer(ServerSettings(store="memory:", **settings))
     with httpx.Client(transport=InProcessTransport(server), base_url="http://127.0.0.1:8081") as client:
-        yield client
+        yield server, client
     server.stop()
+
+
+def open_client(**settings: Any) -> Iterator[httpx.Client]:
+    """A client of a server with these settings, and the end of both."""
+    for _, client in open_server(**settings):
+        yield client
 
 
 def register(client: httpx.Client, subject: str, schema: Any, prefix: str = "", **body: Any) -> None:

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import gzip
+from base64 import b64decode
 
 import httpx
+import msgspec
 import pytest
-from tests.unit.ui.conftest import JSON, open_client, register
+from tests.unit.ui.conftest import JSON, open_client, open_server, register
+from tools.ui_assets import PACKAGES, check_files
 
 from stele.errors import InvalidRequest
 from stele.server.settings import load_settings
 from stele.server.settings_table import list_settings
+from stele.service.delivery.status import EXPORTERS, DeliveryState, DeliveryStatus, save_status
 from stele.ui.assets import list_assets
 
 
@@ -78,13 +82,54 @@ def test_assets_are_small_and_kept(client: httpx.Client) -> None:
     assert client.get("/ui/static/0/nothing.js").status_code == 404
 
 
-def test_every_dialect_reads_what_its_view_names(client: httpx.Client) -> None:
-    """The paths on the page of clients are answered, with the schema behind each."""
-    for name in ("orders", "payments", ":.team:orders"):
-        views = client.get(f"/ui/subjects/{name}/clients.json").json()["views"]
-        assert len(views) == 6
-        for view in views:
-            if view["path"]:
-                answer = client.get(view["path"])
-                assert answer.status_code == 200, (name, view, answer.text)
-                assert answer.text
+def test_files_of_others_are_those_that_are_recorded() -> None:
+    """Each has the hash that the script names, and stands in the list of licences, which the page about shows."""
+    assert check_files() == []
+    for client in open_client():
+        licences = client.get("/ui/about.json").json()["licences"]
+        assert [row["files"] for row in licences] == [", ".join(file.name for file in each.files) for each in PACKAGES]
+        assert all(row["licence"] and row["version"] for row in licences)
+
+
+@pytest.mark.parametrize("ids", ["sequential", "md5"])
+def test_every_dialect_reads_what_its_view_names(ids: str) -> None:
+    """The path on the page of clients is answered with the very version, in plain text or in base64."""
+    for client in open_client(schema_repo_ids=ids):
+        for prefix in ("", "/contexts/.team"):
+            for number in (1, 2, 3):
+                fields = [{"name": f"only_in_{number}", "type": "int", "default": 0}]
+                register(client, "orders", {"type": "record", "name": "Order", "fields": fields}, prefix=prefix)
+        for name in ("orders", ":.team:orders"):
+            for number in (1, 2, 3):
+                views = client.get(f"/ui/subjects/{name}/clients.json?version={number}").json()["views"]
+                assert len(views) == 6
+                for view in views:
+                    if not view["path"]:
+                        assert (view["dialect"], name) == ("AVRO-1124 and schema-repo", ":.team:orders")
+                        continue
+                    answer = client.get(view["path"])
+                    assert answer.status_code == 200, (name, view, answer.text)
+                    text = answer.text
+                    if view["dialect"] == "Pravega":
+                        text = b64decode(answer.json()["schemaData"]).decode()
+                    assert f"only_in_{number}" in text, (view, text)
+
+
+def test_events_show_how_far_everybody_is() -> None:
+    """Subscriptions and exporters have their state, what was delivered and what waits."""
+    for server, client in open_server():
+        subscription = {"sink": "https://sink.example.org/x", "protocol": "HTTP"}
+        assert client.post("/subscriptions", json=subscription).status_code == 201
+        register(client, "orders", '"string"')
+        status = DeliveryStatus("1", DeliveryState.PAUSED, delivered=1234, last_code="delivered")
+        for run, delivered in (("1", 5), ("10", 1234), ("9", 6)):
+            told = msgspec.structs.replace(status, delivered=delivered)
+            server.run(save_status(server.registry, EXPORTERS, f"east/{run}", told))
+        page = client.get("/ui/events.json").json()
+        assert [row["state"] for row in page["subscriptions"]] == ["active"]
+        (exporter,) = page["exporters"]
+        assert (exporter["name"], exporter["status"]["delivered"]) == ("east", 1234)
+        assert exporter["waiting_records"] >= 1
+        text = client.get("/ui/events").text
+        assert "1,234" in text
+        assert "~ paused" in text

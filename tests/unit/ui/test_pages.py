@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import re
 import shlex
@@ -15,6 +16,7 @@ from tests.unit.ui.conftest import open_client
 from stele.server.dialects import UI
 from stele.server.settings import ServerSettings
 from stele.service.registry import Registry
+from stele.service.subject_index import SubjectIndex
 from stele.storage.memory import MemoryLog
 
 PARAMETERS = {"name": ("orders", ":.team:orders", "payments", "clicks", "gone", "address")}
@@ -106,3 +108,33 @@ def test_an_empty_registry_shows_commands_that_work() -> None:
             headers = dict([options["-H"].split(": ")]) if "-H" in options else {}
             answer = client.request(options.get("-X", "POST"), address, content=options["-d"], headers=headers)
             assert answer.is_success, (each, answer.text)
+
+
+def test_refusals_of_the_server_are_pages_too() -> None:
+    """Too many requests, a foreign name of the server and a page of another origin get a page, in JSON to a twin."""
+    for client in open_client(requests_per_second=0.001, requests_burst=3):
+        foreign = client.get("/ui/subjects", headers={"host": "evil.example"})
+        twin = client.get("/ui/subjects.json", headers={"host": "evil.example"})
+        assert (twin.status_code, twin.json()["error"]["kind"]) == (403, "foreign_site")
+        answers = [client.get(f"/ui/subjects?page={number}") for number in range(1, 6)]
+        assert answers[0].status_code == 200
+        assert 900 <= int(answers[-1].headers["retry-after"]) <= 1000
+        for status, answer in ((403, foreign), (429, answers[-1])):
+            assert answer.status_code == status
+            assert answer.headers["content-type"] == "text/html; charset=utf-8"
+            assert 'role="alert"' in answer.text
+
+
+def test_a_page_that_takes_too_long_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    """503 with the setting that says how long a request may take, on a page and in JSON."""
+
+    async def wait_for_ever(self: SubjectIndex) -> None:
+        await asyncio.Event().wait()
+
+    monkeypatch.setattr(SubjectIndex, "list_rows", wait_for_ever)
+    for client in open_client(request_seconds=1):
+        answer = client.get("/ui/subjects")
+        assert answer.status_code == 503
+        assert "request_seconds" in answer.text
+        assert 'role="alert"' in answer.text
+        assert answer.headers["retry-after"]

@@ -74,3 +74,13 @@ async def test_disabled_controls_name_the_missing_right(world: World) -> None:
     assert [control["refusal"] == "" for control in allowed] == [True, False, False]
     assert "You need the right manage-access on the registry." in page.text
     assert 'href="/ui/access"' in (await world.ask("admin", "GET", "/ui")).text
+
+
+async def test_modes_that_forbid_writing_disable_controls(world: World) -> None:
+    """In a read-only mode the buttons to register and delete say so; the policy can still be set."""
+    assert (await world.ask("admin", "PUT", "/mode/orders", {"mode": "READONLY"})).is_success
+    page = (await world.ask("admin", "GET", "/ui/subjects/orders/definition.json")).json()
+    assert page["head"]["mode"] == "READONLY"
+    refusals = [control["refusal"] for control in page["head"]["controls"]]
+    assert refusals == ["It is in the mode READONLY.", "", "It is in the mode READONLY."]
+    assert (await world.ask("admin", "DELETE", "/mode/orders")).is_success

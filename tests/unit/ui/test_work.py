@@ -72,7 +72,9 @@ def test_a_refused_version_names_reasons_and_fixes(server: httpx.Client) -> None
     assert report["against"] == 1
     (finding,) = report["findings"]
     assert finding["rule"] == "READER_FIELD_MISSING_DEFAULT_VALUE"
-    assert finding["path"] and finding["why"] and finding["fix"]
+    assert finding["path"]
+    assert finding["why"]
+    assert finding["fix"]
     page = send(server, "/ui/register", subject="orders", schema=text, action="register")
     assert page.status_code == 422
     assert "Nothing was registered" in page.text
@@ -84,7 +86,7 @@ def test_a_refused_version_names_reasons_and_fixes(server: httpx.Client) -> None
 
 
 def test_who_else_breaks_through_references(server: httpx.Client) -> None:
-    """A change that its own policy takes shows the schema that refers to it and would break, and through which others."""
+    """A change that its own policy takes shows which schemas refer to it and would break, at which distance."""
     register(server, "address", ADDRESS)
     server.put("/config/address", content='{"compatibility": "NONE"}', headers=JSON)
     order = make_order({"name": "address", "type": "org.shop.Address"})
@@ -227,7 +229,7 @@ def test_a_mode_is_set_and_lifted(server: httpx.Client) -> None:
 
 
 def test_two_texts_or_a_subject_are_checked(client: httpx.Client) -> None:
-    """The check bench compares with a text or with the versions of a subject, says what is malformed, writes nothing."""
+    """The bench compares with a text or the versions of a subject, says what is malformed, writes nothing."""
     before = count_records(client)
     old, new = json.dumps(make_order()), json.dumps(make_order({"name": "b", "type": "int"}))
     answer = send_json(client, "/ui/check", schema=new, against=old)["answer"]

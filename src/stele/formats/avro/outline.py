@@ -293,5 +293,9 @@ class _FieldLister:
             if len(self.found) >= MAX_FIELDS:
                 return
             default = None if field.default is NO_DEFAULT else to_java_json(field.default)
-            self.found.append(Field(prefix + field.name, describe_type(field.type), default, field.doc or ""))
+            optional = isinstance(field.type, AvroUnion) and any(
+                isinstance(branch, AvroPrimitive) and branch.kind == "null" for branch in field.type.branches
+            )
+            word = describe_type(field.type)
+            self.found.append(Field(prefix + field.name, word, default, field.doc or "", optional))
             self.list_type(field.type, prefix + field.name)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import NamedTuple
 
 from stele.core.ports import Field
 from stele.formats.jsonschema.drafts import ANNOTATIONS
@@ -22,53 +23,83 @@ def list_fields(parsed: ParsedJsonSchema) -> list[Field]:
     Branches of combinations are listed together; a schema inside itself is not entered again.
     """
     found: dict[str, Field] = {}
-    stack: list[tuple[str, Json, frozenset[int], bool]] = [("", parsed.root, frozenset(), False)]
+    stack: list[tuple[_Inner, frozenset[int]]] = [(_Inner("", parsed.root), frozenset())]
     visits = 0
     while stack and len(found) < MAX_FIELDS and visits < _MAX_VISITS:
         visits += 1
-        path, written, above, listed = stack.pop()
-        schema = parsed.links.follow_references(written)
-        if listed and path not in found:
-            found[path] = _build_field(parsed, path, written, schema)
+        inner, above = stack.pop()
+        schema = parsed.links.follow_references(inner.schema)
+        if inner.is_field and above and inner.path not in found:
+            found[inner.path] = _build_field(parsed, inner, schema)
         if not isinstance(schema, dict) or id(schema) in above:
             continue
         inside = above | {id(schema)}
-        steps = [(step, inner, inside, named) for step, inner, named in _inner_schemas(schema, path)]
+        steps = [(below, inside) for below in _inner_schemas(schema, inner)]
         stack.extend(reversed(steps))
     return list(found.values())
 
 
-def _inner_schemas(schema: dict[str, Json], path: str) -> Iterator[tuple[str, Json, bool]]:
-    """Yield what is inside one schema as (path, schema, whether it is a field of its own)."""
+class _Inner(NamedTuple):
+    """A schema inside another one.
+
+    is_field says whether it is a field of its own, not one of several schemas that stand together; is_optional whether
+    data may lack it, None where that is not known.
+    """
+
+    path: str
+    schema: Json
+    is_field: bool = True
+    is_optional: bool | None = None
+
+
+def _inner_schemas(schema: dict[str, Json], outer: _Inner) -> Iterator[_Inner]:
+    """Yield what is inside one schema.
+
+    Where several schemas stand together, another one may require what this one does not, or hold in its place.
+    """
+    path = outer.path
+    has_branches = any(word in schema for word in _BRANCHES)
     dot = f"{path}." if path else ""
     properties = schema.get("properties")
     if isinstance(properties, dict):
-        yield from ((f"{dot}{name}", inner, True) for name, inner in properties.items())
+        names = schema.get("required")
+        required = set(filter(_is_text, names)) if isinstance(names, list) else set()
+        for name, inner in properties.items():
+            optional = name not in required
+            is_known = outer.is_field and not (optional and has_branches)
+            yield _Inner(f"{dot}{name}", inner, is_optional=optional if is_known else None)
     rest = schema.get("additionalProperties")
     if isinstance(rest, dict) and not ANNOTATIONS.issuperset(rest):
-        yield path + "{}", rest, True
+        yield _Inner(path + "{}", rest)
     patterns = schema.get("patternProperties")
     if isinstance(patterns, dict):
-        yield from ((path + "{}", inner, True) for inner in patterns.values())
+        yield from (_Inner(path + "{}", inner) for inner in patterns.values())
     for keyword in ("prefixItems", "items"):
         items = schema.get(keyword)
         for inner in items if isinstance(items, list) else [items]:
             if isinstance(inner, dict):
-                yield path + "[]", inner, True
+                yield _Inner(path + "[]", inner)
     for keyword in _BRANCHES:
         branches = schema.get(keyword)
         if isinstance(branches, list):
-            yield from ((path, branch, False) for branch in branches)
+            yield from (_Inner(path, branch, is_field=False) for branch in branches)
 
 
-def _build_field(parsed: ParsedJsonSchema, path: str, written: Json, schema: Json) -> Field:
-    both = [part for part in (written, schema) if isinstance(part, dict)]
+def _is_text(value: object) -> bool:
+    return isinstance(value, str)
+
+
+def _build_field(parsed: ParsedJsonSchema, inner: _Inner, schema: Json) -> Field:
+    """Return a field; schema is what its own schema leads to by references."""
+    both = [part for part in (inner.schema, schema) if isinstance(part, dict)]
     default = next((part["default"] for part in both if "default" in part), _ABSENT)
     doc = next(
         (part[word] for word in ("description", "title") for part in both if isinstance(part.get(word), str)), ""
     )
     text = None if default is _ABSENT else write_json(default).decode()
-    return Field(path=path, type=type_word(parsed, schema), default=text, doc=doc)
+    word = type_word(parsed, schema)
+    optional = True if "null" in word.split("|") else inner.is_optional
+    return Field(path=inner.path, type=word, default=text, doc=doc, optional=optional)
 
 
 _ABSENT = object()

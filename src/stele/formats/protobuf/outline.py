@@ -314,7 +314,7 @@ class _Lister:
         for field in message.fields:
             path = prefix + field.name
             comment = self._comments.comment_at((*place, 2, field.index)) if place else ""
-            yield Field(path, type_text(field), _default_text(field), comment)
+            yield Field(path, type_text(field), _default_text(field), comment, not field.is_required)
             value = map_parts(field)[1] if is_map(field) else field
             inner = value.message_type
             entered = (*above, message.full_name)

@@ -27,6 +27,7 @@ from stele.formats.thrift.schema import (
     Definition,
     Header,
     Include,
+    Requiredness,
     ResolvedType,
     Senum,
     ThriftEnum,
@@ -223,6 +224,13 @@ def list_fields(schema: ThriftSchema) -> list[Field]:
     return lister.found
 
 
+def _is_optional(struct: ThriftStruct, field: ThriftField) -> bool | None:
+    """Return whether data may lack a field; None where it has no word for it."""
+    if struct.kind == "union" or field.requiredness is Requiredness.OPTIONAL:
+        return True
+    return False if field.requiredness is Requiredness.REQUIRED else None
+
+
 class _FieldLister:
     def __init__(self) -> None:
         self.found: list[Field] = []
@@ -251,7 +259,8 @@ class _FieldLister:
                     text = json.dumps(to_json_value(kind.unit, field.default), ensure_ascii=False)
                     default = text if len(text) <= MAX_DEFAULT else f"{text[: MAX_DEFAULT - 1]}…"
                     self._defaults[id(field)] = default
-            self.found.append(Field(prefix + field.name, format_type(field.type), default, field.doc))
+            word, optional = format_type(field.type), _is_optional(struct, field)
+            self.found.append(Field(prefix + field.name, word, default, field.doc, optional))
             self._list_type(kind.unit.resolve_type(field.type), prefix + field.name)
         self._open.pop()
 

@@ -36,14 +36,19 @@ def list_fields(parsed: ParsedXsd) -> list[Field]:
         while stack and len(found) < MAX_FIELDS:
             path, element, above = stack.pop()
             kind = element.type
-            found.setdefault(path, Field(path, type_word(kind), _default_json(element), documentation_text(element)))
+            default, doc = _default_json(element), documentation_text(element)
+            optional = (
+                True if element.nillable or element.min_occurs == 0 else None
+            )  # a choice around it may leave it out
+            found.setdefault(path, Field(path, type_word(kind), default, doc, optional))
             if isinstance(kind, XsdSimpleType) or id(kind) in above or len(above) > _MAX_DEPTH:
                 continue
             for name, use in kind.attributes.items():
                 if name is not None and use.use != "prohibited":
                     inner = f"{path}.@{local_name(name)}"
                     word = type_word(use.type)
-                    found.setdefault(inner, Field(inner, word, _default_json(use), documentation_text(use)))
+                    default, doc = _default_json(use), documentation_text(use)
+                    found.setdefault(inner, Field(inner, word, default, doc, use.use != "required"))
             below = [(f"{path}.{name}", child, above | {id(kind)}) for name, child in _child_elements(side, kind)]
             stack.extend(reversed(below))
     return list(found.values())[:MAX_FIELDS]

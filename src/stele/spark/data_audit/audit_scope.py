@@ -5,14 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, TypeAlias
 
 import msgspec
 import pyarrow as pa
 
-from stele.client import ResolvedSchema, SchemaSnapshot, endpoints
+from stele.client import ResolvedSchema, ResponseError, SchemaSnapshot, endpoints, history
 from stele.client.names import qualify_subject, split_subject
 from stele.errors import DataError, Invalid, NotFound, SubjectNotFound
+from stele.protocol.history import SubjectHistory
 from stele.spark.data_audit.schema_stats import AuditContext
 from stele.spark.engines.selection import get_engine
 from stele.spark.registry.clients import PATIENCE, RegistryLike, as_picklable, get_client, retry_unavailable
@@ -76,6 +78,18 @@ class AuditScope:
     def find_locations(self, schema: ResolvedSchema) -> list[VersionLocation]:
         """Return where the registry has a schema: as versions in question, or else anywhere."""
         return [version.location for version in self.matching_versions(schema)] or self._find_other_locations(schema)
+
+    def load_histories(self) -> tuple[SubjectHistory, ...]:
+        """Return the histories of the subjects in question; a snapshot, or a registry of another make, has none."""
+        registry = self.context.registry
+        if isinstance(registry, SchemaSnapshot):
+            return ()
+        found: list[SubjectHistory] = []
+        for subject in dict.fromkeys(version.subject for version in self.versions):
+            asked = history.history(subject)
+            with suppress(ResponseError):
+                found.append(retry_unavailable(partial(get_client(registry).send, asked), self.context.patience))
+        return tuple(found)
 
     def _find_other_locations(self, schema: ResolvedSchema) -> list[VersionLocation]:
         registry = self.context.registry

@@ -17,6 +17,8 @@ import msgspec
 from stele.client import CensusRecord, LocationUsage, ResolvedSchema, SchemaRegistryClient, SchemaSnapshot, VersionUsage
 from stele.client.names import split_subject
 from stele.errors import Invalid
+from stele.pictures import draw_story_line
+from stele.protocol.history import SubjectHistory
 from stele.spark.data_audit.aggregation import RecordColumn, add_counts, aggregate_records, greatest_known
 from stele.spark.data_audit.audit_scope import AuditedVersion, AuditScope, SubjectLike, VersionLocation, load_scope
 from stele.spark.data_audit.charts import Bars, bucket_days
@@ -95,6 +97,7 @@ class Census(msgspec.Struct, frozen=True):
     records     all but null ones, which are tombstones
     unframed    records without an id, by reason
     days        records by day (`2026-11-22`) and id; empty without a time column
+    histories   the subjects' versions with the verdicts between neighbours, as far as the registry tells them
     """
 
     subjects: tuple[str, ...]
@@ -106,6 +109,7 @@ class Census(msgspec.Struct, frozen=True):
     ids: tuple[IdUsage, ...]
     versions: tuple[DeletableVersion, ...]
     days: dict[str, dict[str, int]] = {}
+    histories: tuple[SubjectHistory, ...] = ()
 
     @property
     def unknown_ids(self) -> list[str]:
@@ -176,6 +180,7 @@ def make_census(seen: Mapping[str, SchemaStats], asked: AuditScope) -> Census:
             _judge_version(it, by_version.get((it.subject, it.version), ()), blind) for it in asked.versions
         ),
         days=_count_by_day(named),
+        histories=asked.load_histories(),
     )
 
 
@@ -265,6 +270,10 @@ def _make_report(census: Census) -> AuditReport:
                     for it in census.ids
                 ),
                 bars=Bars("records by id", whole),
+            ),
+            *(
+                Section(f"Versions of {history.subject}, and who reads whose data", picture=draw_story_line(history))
+                for history in census.histories
             ),
             Section("Records over time", chart=bucket_days(census.days, list(whole))),
             Section("Records that cannot be read", ("id", "reason", "records"), _unreadable_rows(census)),

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias
 
 import msgspec
 
+from stele.pictures import Picture
 from stele.spark.data_audit.charts import BarChart, Bars, ColumnChart, Stack, layout_bars, layout_columns
 from stele.templates import render_template
 
@@ -58,6 +59,7 @@ class Section(msgspec.Struct, frozen=True):
         bars: A plot by name. It is not drawn for a single name.
         chart: A plot over time. It is not drawn for fewer than three columns.
         text: A document, such as a schema, shown as it is, with a button that copies it.
+        picture: A picture of schemas, on pages only.
         folded: Pages show the table when it is asked for: a plot says most of it, or it is long.
     """
 
@@ -68,6 +70,7 @@ class Section(msgspec.Struct, frozen=True):
     bars: Bars | None = None
     chart: Stack | None = None
     text: str = ""
+    picture: Picture | None = None
     folded: bool = False
 
     @property
@@ -83,7 +86,7 @@ class Section(msgspec.Struct, frozen=True):
     @property
     def is_empty(self) -> bool:
         """Whether there is nothing to show."""
-        return not self.rows and not self.text and not self.charts
+        return not self.rows and not self.text and not self.charts and self.picture is None
 
 
 class AuditReport(msgspec.Struct, frozen=True):
@@ -163,12 +166,15 @@ class _ShownSection(msgspec.Struct, frozen=True):
     rows: list[list[str]]
     left_out: str
     text: str
+    picture: Picture | None
     folded: bool
 
     @property
     def is_narrow(self) -> bool:
         """Whether half the width of a page is enough."""
-        return self.folded if self.charts else not self.text and len(self.columns) <= NARROW
+        if self.charts or self.picture is not None:
+            return self.folded
+        return not self.text and len(self.columns) <= NARROW
 
 
 def to_html(answer: HasReport, *, sources: Mapping[str, str] | None = None, made_at: datetime | None = None) -> str:
@@ -191,6 +197,7 @@ def to_html(answer: HasReport, *, sources: Mapping[str, str] | None = None, made
         facts=[(fact.name, _format_cell(fact.value)) for fact in report.facts],
         sections=sections,
         copies=any(section.text for section in sections),
+        pictures=any(section.picture for section in sections),
     )
 
 
@@ -204,6 +211,7 @@ def _prepare_section(section: Section) -> _ShownSection:
         rows=_format_rows(section),
         left_out=_left_out_note(section) if len(section.rows) > MOST_ROWS else "",
         text=section.text,
+        picture=section.picture,
         folded=section.folded,
     )
 

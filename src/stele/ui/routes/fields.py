@@ -52,7 +52,7 @@ class FieldsPage(msgspec.Struct, frozen=True):
     query     what the paths are to contain
     rows      fields whose path, type or doc contains it
     total     fields of the version
-    gone      fields that earlier versions had
+    gone      fields that earlier versions had, and whose path contains it
     problem   why there are none; '' where there is no problem
     complete  whether all earlier versions were read, so that `since` is sure
     """
@@ -86,7 +86,7 @@ async def view_fields(page: PageRequest) -> FieldsPage:
     gone = [
         GoneField(line.path, span.type, span.first, span.last)
         for line in lifelines.fields
-        if line.path not in unique and (span := line.spans[-1]).last < number
+        if line.path not in unique and (span := line.spans[-1]).last < number and folded in line.path.casefold()
     ]
     complete = lifelines.complete and not lifelines.earlier
     return FieldsPage(shown.head, query, found[:_MOST_FIELDS], len(rows), gone, "", complete)

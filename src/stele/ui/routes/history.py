@@ -8,6 +8,8 @@ from typing import Final
 import msgspec
 from markupsafe import Markup
 
+from stele.apis.http.requests import parse_whole_number
+from stele.core.model import MAX_INT32, SubjectKey
 from stele.errors import InvalidRequest
 from stele.pictures import (
     Picture,
@@ -19,7 +21,7 @@ from stele.pictures import (
     tabulate_lifelines,
     tabulate_matrix,
 )
-from stele.protocol.history import CompatibilityMatrix, FieldLifelines, SubjectHistory
+from stele.protocol.history import MOST_VERSIONS, CompatibilityMatrix, FieldLifelines, SubjectHistory
 from stele.service.history import get_history, get_matrix
 from stele.service.lifelines import get_lifelines
 from stele.ui.pages import Page, PageFrame, PageRequest
@@ -35,13 +37,13 @@ class HistoryPage(msgspec.Struct, frozen=True):
 
     picture     which one: `story`, `lifelines` or `matrix`; its member is the one that is not null
     field       path of the field whose lifeline is asked for alone; '' is all of them
-    unfold      whether harmless versions are drawn one by one
+    unfold      versions `first-last` that are drawn one by one, with one at each side; '' draws all and folds some
     """
 
     head: SubjectHead
     picture: str
     field: str
-    unfold: bool
+    unfold: str
     story: SubjectHistory | None = None
     lifelines: FieldLifelines | None = None
     matrix: CompatibilityMatrix | None = None
@@ -53,12 +55,12 @@ async def view_history(page: PageRequest) -> HistoryPage:
     picture, field = page.get_query("picture", "story"), page.get_query("field")
     if picture not in dict(PICTURES):
         raise InvalidRequest(f"picture is one of {', '.join(dict(PICTURES))}")
-    bare = HistoryPage(shown.head, picture, field, bool(page.get_query("unfold")))
+    bare = HistoryPage(shown.head, picture, field, page.get_query("unfold"))
     if shown.version is None:
         return bare
     match picture:
         case "story":
-            return msgspec.structs.replace(bare, story=await get_history(page.registry, shown.key))
+            return msgspec.structs.replace(bare, story=await _find_story(page, shown.key))
         case "matrix":
             return msgspec.structs.replace(bare, matrix=await get_matrix(page.registry, shown.key))
         case _:
@@ -69,12 +71,25 @@ async def view_history(page: PageRequest) -> HistoryPage:
             return msgspec.structs.replace(bare, lifelines=lifelines)
 
 
+async def _find_story(page: PageRequest, key: SubjectKey) -> SubjectHistory:
+    """Return the part of the story line that the query asks for: up to a version, around a fold, or the newest."""
+    unfold, asked = page.get_query("unfold"), page.get_query("before")
+    if unfold:
+        first, _, last = unfold.partition("-")
+        lower = parse_whole_number("unfold", first, 1, MAX_INT32)
+        upper = parse_whole_number("unfold", last, lower, MAX_INT32)
+        limit = min(upper - lower + 3, MOST_VERSIONS)
+        return await get_history(page.registry, key, before=min(upper + 2, MAX_INT32), limit=limit)
+    before = parse_whole_number("before", asked, 1, MAX_INT32) if asked else None
+    return await get_history(page.registry, key, before=before)
+
+
 def draw_picture(page: HistoryPage, frame: PageFrame) -> Markup:
     """Return the picture of a page."""
     links = PageLinks(frame)
     picture: Picture
     if page.story is not None:
-        folding = {"least_folded": len(page.story.versions) + 1} if page.unfold else {}
+        folding = {"least_folded": 0, "most_stops": len(page.story.versions) + 2} if page.unfold else {}
         picture = draw_story_line(page.story, links, **folding)
     elif page.lifelines is not None:
         picture = draw_field_lifelines(page.lifelines, links)

@@ -15,13 +15,12 @@ from stele.core.access_rule_text import parse_resource
 from stele.core.audit_chain import AuditEntry
 from stele.errors import InvalidRequest
 from stele.service.access_rules import AccessExplanation, RuleList, explain_access, list_rules
-from stele.service.delivery.overview import SubscriptionOverview, list_overviews
+from stele.service.delivery.overview import ExporterOverview, SubscriptionOverview, list_exporters, list_overviews
 from stele.ui.pages import Page, PageRequest
 
 _RECORDS: Final = 100
 """Records of the log on one page of the audit trail."""
 _MOST_POSITION: Final = 2**63 - 1
-_EXPORTERS: Final = "exporters"
 
 
 class AccessPage(msgspec.Struct, frozen=True):
@@ -59,10 +58,10 @@ class AuditTrailPage(msgspec.Struct, frozen=True):
 
 
 class EventsPage(msgspec.Struct, frozen=True):
-    """Who is told of changes, and how far each is."""
+    """Who is told of changes, and how far each is; exporters are those that have sent something."""
 
     subscriptions: Sequence[SubscriptionOverview]
-    exporters: Sequence[str]
+    exporters: Sequence[ExporterOverview]
 
 
 async def view_access(page: PageRequest) -> AccessPage:
@@ -76,7 +75,7 @@ async def view_access(page: PageRequest) -> AccessPage:
             answer = await explain_access(page.registry, frozenset({principal}), operation, parsed)
         except InvalidRequest as error:
             problem = str(error)
-    roles = {name: sorted(operations) for name, operations in ROLES.items()}
+    roles: dict[str, Sequence[str]] = {name: sorted(operations) for name, operations in ROLES.items()}
     rules = await list_rules(page.registry)
     return AccessPage(rules, principal, operation, resource, answer, problem, list(Operation), roles)
 
@@ -93,10 +92,7 @@ async def view_audit(page: PageRequest) -> AuditTrailPage:
 
 async def view_events(page: PageRequest) -> EventsPage:
     """Show the subscriptions to changes and how far each is, and the exporters."""
-    overviews = await list_overviews(page.registry)
-    collection = page.registry.state.collections.get(_EXPORTERS)
-    exporters = sorted({key[-1] for key in collection.items}) if collection is not None else []
-    return EventsPage(overviews, exporters)
+    return EventsPage(await list_overviews(page.registry), await list_exporters(page.registry))
 
 
 def list_pages() -> list[Page]:

@@ -33,11 +33,20 @@ class ApisPage(msgspec.Struct, frozen=True):
     dialects: Sequence[DialectRow]
 
 
+class LicensedFile(msgspec.Struct, frozen=True):
+    """Files that pages load and others wrote, of one package; licence is an SPDX identifier."""
+
+    files: str
+    package: str
+    version: str
+    licence: str
+
+
 class AboutPage(msgspec.Struct, frozen=True):
     """What the server is; licences are those of files that pages load, and others wrote."""
 
     version: str
-    licences: str
+    licences: Sequence[LicensedFile]
 
 
 class RulesetsPage(msgspec.Struct, frozen=True):
@@ -73,7 +82,18 @@ async def view_apis(page: PageRequest) -> ApisPage:
 
 async def view_about(page: PageRequest) -> AboutPage:
     """Show which release this is, and the licences of what it brings along."""
-    return AboutPage(__version__, list_assets()["LICENSES.md"].body.decode())
+    return AboutPage(__version__, _list_licences(list_assets()["LICENSES.md"].body.decode()))
+
+
+def _list_licences(text: str) -> list[LicensedFile]:
+    """Return the rows of the table that `tools/ui_assets.py` writes."""
+    rows = (
+        [cell.strip() for cell in line.strip("|").split("|")] for line in text.splitlines() if line.startswith("| `")
+    )
+    return [
+        LicensedFile(files.replace("`", ""), package.partition("]")[0].lstrip("["), version, licence)
+        for files, package, version, licence in rows
+    ]
 
 
 async def view_rulesets(page: PageRequest) -> RulesetsPage:

@@ -230,7 +230,7 @@ async def _find_id(page: PageRequest, query: str) -> list[IdHit]:
     if not (query.isascii() and query.isdigit() and len(query) <= len(str(MAX_INT32))):
         return []
     state = page.registry.state
-    hits = []
+    hits: list[IdHit] = []
     for namespace in state.namespaces.values():
         entry = namespace.schema_entries.get(int(query))
         for version in list_versions_of_entry(entry) if entry is not None else ():

@@ -61,5 +61,9 @@
     const form = event.target.closest("form[data-auto]");
     if (form && event.target.matches("select, input[type=checkbox], input[type=radio]")) form.requestSubmit();
   });
+  document.querySelectorAll(".menu [aria-current], .tabs [aria-current]").forEach((link) => {
+    const bar = link.closest("nav");
+    bar.scrollLeft = Math.max(0, link.offsetLeft - bar.offsetLeft - 24);
+  });
   document.addEventListener("htmx:afterSwap", () => { current = -1; });
 })();

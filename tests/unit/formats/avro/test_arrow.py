@@ -94,9 +94,9 @@ def test_fields() -> None:
         ],
     }
     assert AVRO.fields(AVRO.parse(json.dumps(text).encode(), {})) == [
-        Field("a", "null | n.P", "null"),
-        Field("a.x", "int", "1", "d"),
-        Field("b", "array<map<n.P>>"),
-        Field("b[]{}.x", "int", "1", "d"),
-        Field("c", "null | n.R"),
+        Field("a", "null | n.P", "null", optional=True),
+        Field("a.x", "int", "1", "d", optional=False),
+        Field("b", "array<map<n.P>>", optional=False),
+        Field("b[]{}.x", "int", "1", "d", optional=False),
+        Field("c", "null | n.R", optional=True),
     ]

@@ -43,21 +43,21 @@ ORDER = {
 def test_fields_are_listed_depth_first() -> None:
     """Path, type, default and text of every property; arrays, maps and combinations entered, cycles not."""
     assert JSON_SCHEMA.fields(parse(ORDER)) == [
-        Field("id", "integer", doc="number of the order"),
-        Field("note", "string|null", default="null"),
-        Field("at", "string"),
-        Field("to", "object", default="{}", doc="An address"),
+        Field("id", "integer", doc="number of the order", optional=False),
+        Field("note", "string|null", default="null", optional=True),
+        Field("at", "string", optional=True),
+        Field("to", "object", default="{}", doc="An address", optional=True),
         Field("to.city", "string"),
-        Field("lines", "array"),
+        Field("lines", "array", optional=False),
         Field("lines[]", "object"),
-        Field("lines[].price", "number"),
-        Field("tags", "object"),
+        Field("lines[].price", "number", optional=True),
+        Field("tags", "object", optional=True),
         Field("tags{}", "boolean"),
-        Field("state", "enum"),
-        Field("either", "null|integer"),
-        Field("mixed", "string|integer"),
-        Field("self", "object", doc="Order"),
-        Field("free", "any"),
+        Field("state", "enum", optional=True),
+        Field("either", "null|integer", optional=True),
+        Field("mixed", "string|integer", optional=True),
+        Field("self", "object", doc="Order", optional=True),
+        Field("free", "any", optional=True),
     ]
 
 

@@ -44,17 +44,17 @@ def test_fields_are_listed_depth_first() -> None:
         x=P3 + "package x; message X { /* not seen */ bytes raw = 1; }",
     )
     assert PROTOBUF.fields(parsed) == [
-        Field("name", "string", doc="The name.\nIndented."),
-        Field("items", "repeated p.A.B", doc="trailing"),
-        Field("items[].again", "p.A.B"),
-        Field("items[].kind", "p.A.E"),
-        Field("items[].x", "int32"),
-        Field("by_key", "map<string, x.X>", doc="a\nblock"),
-        Field("by_key{}.raw", "bytes"),
-        Field("at", "google.protobuf.Timestamp"),
-        Field("Used.n", "int32"),
-        Field("Other.used", "p.Used"),
-        Field("Other.used.n", "int32"),
+        Field("name", "string", doc="The name.\nIndented.", optional=True),
+        Field("items", "repeated p.A.B", doc="trailing", optional=True),
+        Field("items[].again", "p.A.B", optional=True),
+        Field("items[].kind", "p.A.E", optional=True),
+        Field("items[].x", "int32", optional=True),
+        Field("by_key", "map<string, x.X>", doc="a\nblock", optional=True),
+        Field("by_key{}.raw", "bytes", optional=True),
+        Field("at", "google.protobuf.Timestamp", optional=True),
+        Field("Used.n", "int32", optional=True),
+        Field("Other.used", "p.Used", optional=True),
+        Field("Other.used.n", "int32", optional=True),
     ]
 
 

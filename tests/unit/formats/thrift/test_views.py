@@ -25,9 +25,9 @@ def test_fields() -> None:
     assert THRIFT.fields(schema) == [
         Field("a", "list<map<N, N>>", None, "the list"),
         Field("a[]{}.key.x", "i32", "3"),
-        Field("a[]{}.key.n", "N"),
+        Field("a[]{}.key.n", "N", optional=True),
         Field("a[]{}.x", "i32", "3"),
-        Field("a[]{}.n", "N"),
+        Field("a[]{}.n", "N", optional=True),
         Field("e", "E", '"B"'),
         Field("l", "list<i32>", "[1]"),
         Field("m", "map<string, i32>", '{"k": 1}'),

@@ -116,10 +116,10 @@ def test_fields() -> None:
     """Elements and attributes are listed with paths, types, defaults and documentation; recursion ends."""
     assert XSD.fields(parse_schema(ORDER, HEAD)) == [
         Field("order", "complex", None, "An order"),
-        Field("order.@id", "int"),
+        Field("order.@id", "int", optional=False),
         Field("order.item[]", "Item"),
-        Field("order.item[].@q", "unsignedByte", "1"),
-        Field("order.note", "string"),
+        Field("order.item[].@q", "unsignedByte", "1", optional=True),
+        Field("order.note", "string", optional=True),
         Field("order.sum", "decimal"),
     ]
     endless = '<xs:complexType name="N"><xs:sequence><xs:element name="n" type="N"/></xs:sequence></xs:complexType>'

@@ -17,6 +17,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from stele.pictures import draw_story_line
+from stele.protocol.history import SubjectHistory
 from stele.spark.data_audit.aggregation import add_counts, limit_kinds
 from stele.spark.data_audit.charts import (
     MOST_BARS,
@@ -94,6 +96,17 @@ def test_a_page_stands_alone_and_escapes() -> None:
     assert "://" not in page
     assert "12,345" in page
     assert ">empty<" not in page, "a section without content is not shown"
+
+
+def test_a_picture_of_schemas_stands_on_the_page() -> None:
+    """A section with a picture is shown with its description, and the page has the style of pictures."""
+    picture = draw_story_line(SubjectHistory("", EVIL, "BACKWARD", ()))
+    page = to_html(Told(sections=(Section("Versions", picture=picture),)))
+    assert page.count('<svg xmlns="http://www.w3.org/2000/svg" class="stele-picture"') == 1
+    assert "No version." in page
+    assert ".stele-picture" in page
+    assert EVIL not in page
+    assert ".stele-picture" not in to_html(Told())
 
 
 def test_text_shows_names_as_they_are() -> None:

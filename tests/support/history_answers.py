@@ -1,0 +1,86 @@
+"""Answers about histories for tests of pictures: of any length, with any names."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+
+from stele.core.findings import Verdict
+from stele.protocol.history import (
+    FieldLifeline,
+    FieldLifelines,
+    FieldSpan,
+    HistoryVersion,
+    NamespaceAtlas,
+    Neighbourhood,
+    SubjectHistory,
+    SubjectNode,
+    SubjectReference,
+    VersionLink,
+)
+
+DAY = 86_400_000
+
+
+def make_history(
+    verdicts: Sequence[tuple[Verdict | None, Verdict | None]],
+    deleted: frozenset[int] = frozenset(),
+    subject: str = "orders",
+) -> SubjectHistory:
+    """Return a history with one version for each pair of verdicts; the first pair says nothing."""
+    versions: list[HistoryVersion] = []
+    active = 0
+    for number, (backward, forward) in enumerate(verdicts, 1):
+        before = active or number - 1
+        link = VersionLink(before, backward, forward, backward is Verdict.INCOMPATIBLE, 1) if before else None
+        versions.append(
+            HistoryVersion(
+                number,
+                100 + number,
+                f"{number:064x}",
+                "avro",
+                number * DAY,
+                "ann",
+                deleted=number in deleted,
+                link=link,
+            )
+        )
+        if number not in deleted:
+            active = number
+    return SubjectHistory("", subject, "BACKWARD", tuple(versions))
+
+
+def make_lifelines(versions: int, fields: int, seed: int = 1) -> FieldLifelines:
+    """Return lifelines of fields that come, change and go at random, the same for the same seed."""
+    chance = random.Random(seed)
+    lines = []
+    for number in range(fields):
+        first = chance.randint(1, versions)
+        last = chance.randint(first, versions)
+        cuts = sorted({first, *(chance.randint(first, last) for _ in range(chance.randint(0, 2)))})
+        ends = [*(cut - 1 for cut in cuts[1:]), last]
+        spans = tuple(FieldSpan(cut, end, f"type{cut}") for cut, end in zip(cuts, ends, strict=True))
+        lines.append(FieldLifeline(f"field{number}", spans))
+    return FieldLifelines("", "orders", tuple(range(1, versions + 1)), tuple(lines))
+
+
+def make_node(name: str, distance: int = 0, latest: int = 3) -> SubjectNode:
+    """Return a subject with its newest version."""
+    return SubjectNode("", name, latest, latest, latest, "avro", distance)
+
+
+def make_neighbourhood(used: int, users: int, *, stale: bool = False) -> Neighbourhood:
+    """Return a subject that uses and is used by so many others."""
+    center = make_node("center")
+    left = [make_node(f"used{number:03}", -1) for number in range(used)]
+    right = [make_node(f"user{number:03}", 1) for number in range(users)]
+    references = [SubjectReference(center.name, 3, node.name, 3) for node in left]
+    references += [SubjectReference(node.name, 3, center.name, 2 if stale else 3, stale=stale) for node in right]
+    return Neighbourhood(center, (center, *left, *right), tuple(references))
+
+
+def make_atlas(names: Sequence[str], pairs: Sequence[tuple[int, int]]) -> NamespaceAtlas:
+    """Return an atlas of subjects; pairs are positions of a user and of what it uses."""
+    nodes = tuple(make_node(name) for name in names)
+    references = tuple(SubjectReference(nodes[user].name, 3, nodes[used].name, 3) for user, used in pairs)
+    return NamespaceAtlas("", nodes, references)

@@ -1,0 +1,52 @@
+"""A server with schemas in it, a real browser, and axe-core from npm, for all tests of the pages in a browser."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import httpx
+import pytest
+from playwright.sync_api import Browser, BrowserContext
+from tests.support.server_process import serving
+from tools.screenshots import WIDE, fill_registry, open_browser
+
+HERE = Path(__file__).parent
+
+
+@pytest.fixture(scope="session")
+def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The address of a server that is filled once; tests change nothing in it."""
+    with serving("--store", "memory:", folder=tmp_path_factory.mktemp("pages")) as running:
+        with httpx.Client(base_url=running.url) as client:
+            fill_registry(client)
+        yield running.url
+
+
+@pytest.fixture(scope="session")
+def browser() -> Iterator[Browser]:
+    """Debian's Chromium."""
+    with open_browser() as opened:
+        yield opened
+
+
+@pytest.fixture
+def context(browser: Browser) -> Iterator[BrowserContext]:
+    """A fresh profile in a wide window with the light theme."""
+    made = browser.new_context(viewport={"width": WIDE, "height": 900}, color_scheme="light")
+    made.set_default_timeout(10_000)
+    yield made
+    made.close()
+
+
+@pytest.fixture(scope="session")
+def axe(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """The script of axe-core, installed as its lock file says."""
+    assert shutil.which("npm"), "npm is missing: these tests need Node 20 or newer"
+    folder = tmp_path_factory.mktemp("axe")
+    for name in ("package.json", "package-lock.json", ".npmrc"):
+        shutil.copy(HERE / "node" / name, folder)
+    subprocess.run(["npm", "ci", "--silent"], cwd=folder, check=True)
+    return (folder / "node_modules" / "axe-core" / "axe.min.js").read_text(encoding="utf-8")

@@ -1,0 +1,271 @@
+"""Histories, fields, matrices and neighbours as the registry finds them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator, Sequence
+from typing import Any
+
+import pytest
+import pytest_asyncio
+
+from stele.core.commands import ChangeSettings, CompatibilityCheck, DeleteMode, DeleteVersion, RegisterSchema
+from stele.core.compatibility_requests import SchemaSource
+from stele.core.findings import Verdict
+from stele.core.model import Reference, SettingsLevel, SubjectKey, VersionNumber
+from stele.core.policy import POLICIES, find_policy
+from stele.errors import SubjectNotFound
+from stele.protocol.history import FieldLifeline
+from stele.service import history, lifelines, version_verdicts
+from stele.service.history import get_history, get_matrix
+from stele.service.lifelines import get_lifelines
+from stele.service.neighbours import get_atlas, get_neighbourhood
+from stele.service.registry import Registry
+from stele.storage.memory import MemoryLog
+
+ORDERS = SubjectKey("", "orders")
+YES, NO = Verdict.COMPATIBLE, Verdict.INCOMPATIBLE
+
+
+@pytest_asyncio.fixture
+async def registry() -> AsyncIterator[Registry]:
+    """An empty node whose policy refuses nothing."""
+    node = await Registry.open(MemoryLog())
+    await node.execute(ChangeSettings(SettingsLevel(), {"policy": POLICIES["NONE"]}))
+    yield node
+    await node.close()
+
+
+def field(name: str, kind: Any = "int", **more: Any) -> dict[str, Any]:
+    """Return a field of an Avro record."""
+    return {"name": name, "type": kind, **more}
+
+
+async def register(
+    registry: Registry,
+    key: SubjectKey,
+    *fields: dict[str, Any],
+    references: Sequence[Reference] = (),
+    check: CompatibilityCheck = CompatibilityCheck.POLICY,
+) -> None:
+    """Register an Avro record with these fields as the next version."""
+    text = json.dumps({"type": "record", "name": key.name.title(), "fields": list(fields)}).encode()
+    prepared = await registry.parser.prepare_schema(await registry.fresh_state(), "avro", text, references)
+    command = RegisterSchema(key, document=prepared.document, references=prepared.references, check=check)
+    await registry.execute(command)
+
+
+async def delete(registry: Registry, key: SubjectKey, number: int) -> None:
+    """Soft-delete a version."""
+    await registry.execute(DeleteVersion(key, number, DeleteMode.SOFT))
+
+
+async def fill(registry: Registry) -> None:
+    """Register four versions: one that adds a default, one that breaks old data, one that mends it."""
+    await register(registry, ORDERS, field("a"))
+    await register(registry, ORDERS, field("a"), field("b", default=0))
+    await register(registry, ORDERS, field("a"), field("b", default=0), field("c"))
+    await register(registry, ORDERS, field("a"), field("b", default=0), field("c", default=1))
+
+
+async def test_each_version_is_compared_with_the_one_before(registry: Registry) -> None:
+    """The verdicts of both directions come with what breaks."""
+    await fill(registry)
+    found = await get_history(registry, ORDERS)
+    assert [row.version for row in found.versions] == [1, 2, 3, 4]
+    links = [row.link for row in found.versions]
+    assert links[0] is None
+    assert [(link.before, link.backward, link.forward) for link in links if link] == [
+        (1, YES, YES),
+        (2, NO, YES),
+        (3, YES, YES),
+    ]
+    assert links[2] is not None
+    assert links[2].reasons == ("READER_FIELD_MISSING_DEFAULT_VALUE at /fields/2",)
+    assert found.complete
+
+
+async def test_a_deleted_version_leaves_the_line(registry: Registry) -> None:
+    """What follows a soft-deleted version is compared with the nearest earlier one that is active."""
+    await fill(registry)
+    await delete(registry, ORDERS, 3)
+    found = await get_history(registry, ORDERS)
+    assert [(row.version, row.deleted, row.link.before if row.link else 0) for row in found.versions] == [
+        (1, False, 0),
+        (2, False, 1),
+        (3, True, 2),
+        (4, False, 2),
+    ]
+
+
+async def test_forced_is_what_the_policy_then_forbade(registry: Registry) -> None:
+    """A break counts as forced only where the policy at its registration asked for that direction."""
+    await fill(registry)
+    await registry.execute(ChangeSettings(SettingsLevel(*ORDERS), {"policy": POLICIES["BACKWARD"]}))
+    await register(registry, ORDERS, field("a"), field("b"), field("d"), check=CompatibilityCheck.SKIP)
+    found = await get_history(registry, ORDERS)
+    assert [row.link.forced for row in found.versions if row.link] == [False, False, False, True]
+    assert (found.policy, found.versions[0].policy, found.versions[-1].policy) == ("BACKWARD", "NONE", "BACKWARD")
+
+
+async def test_pages_go_backwards(registry: Registry) -> None:
+    """A page holds the newest versions below a number, counts the earlier ones, and keeps its first link."""
+    await fill(registry)
+    page = await get_history(registry, ORDERS, before=4, limit=2)
+    assert ([row.version for row in page.versions], page.earlier) == ([2, 3], 1)
+    assert page.versions[0].link is not None
+    assert page.versions[0].link.before == 1
+    with pytest.raises(SubjectNotFound):
+        await get_history(registry, SubjectKey("", "nothing"))
+
+
+async def test_verdicts_are_found_as_far_as_time_goes(registry: Registry, monkeypatch: pytest.MonkeyPatch) -> None:
+    """When the time is up the rest is not compared, and the next answer goes on from there without asking again."""
+    await fill(registry)
+    monkeypatch.setattr(version_verdicts, "SECONDS", -1.0)
+    none = await get_history(registry, ORDERS)
+    assert not none.complete
+    assert {row.link.backward for row in none.versions if row.link} == {None}
+    monkeypatch.setattr(version_verdicts, "SECONDS", 5.0)
+    assert (await get_history(registry, ORDERS)).complete
+    monkeypatch.setattr(version_verdicts, "SECONDS", -1.0)
+    assert (await get_history(registry, ORDERS)).complete
+
+
+async def test_formats_are_not_compared(registry: Registry) -> None:
+    """Neighbours of two languages have no verdict."""
+    await register(registry, ORDERS, field("a"))
+    state = await registry.fresh_state()
+    prepared = await registry.parser.prepare_schema(state, "json", b'{"type":"object"}')
+    await registry.execute(RegisterSchema(ORDERS, document=prepared.document))
+    found = await get_history(registry, ORDERS)
+    assert [row.format for row in found.versions] == ["avro", "json"]
+    assert found.versions[1].link is not None
+    assert (found.versions[1].link.backward, found.versions[1].link.forward) == (None, None)
+    assert found.complete
+
+
+async def test_the_matrix_has_every_pair(registry: Registry) -> None:
+    """Rows read columns; what the policy asks for is marked."""
+    await fill(registry)
+    found = await get_matrix(registry, ORDERS, policy=find_policy("BACKWARD_TRANSITIVE"))
+    assert found.versions == (1, 2, 3, 4)
+    assert found.reads == ((YES, YES, YES, YES), (YES, YES, YES, YES), (NO, NO, YES, YES), (YES, YES, YES, YES))
+    assert found.demands == ((2, 1), (3, 1), (3, 2), (4, 1), (4, 2), (4, 3))
+    part = await get_matrix(registry, ORDERS, limit=2)
+    assert (part.versions, part.earlier, part.policy, part.demands) == ((3, 4), 2, "NONE", ())
+
+
+def _by_path(fields: Sequence[FieldLifeline]) -> dict[str, list[tuple[int, int, str]]]:
+    return {line.path: [(span.first, span.last, span.type) for span in line.spans] for line in fields}
+
+
+async def test_fields_have_lifelines(registry: Registry) -> None:
+    """A field lives from its first version to its last; a change begins a new span, a gap is left open."""
+    await register(registry, ORDERS, field("a"), field("gone"))
+    await register(registry, ORDERS, field("a", "long"))
+    await register(registry, ORDERS, field("b", ["null", "int"], default=None), field("a", "long"), field("gone"))
+    await register(registry, ORDERS, field("b", ["null", "int"], default=None), field("a", "long", doc="why"))
+    found = await get_lifelines(registry, ORDERS)
+    assert _by_path(found.fields) == {
+        "b": [(3, 4, "null | int")],
+        "a": [(1, 1, "int"), (2, 3, "long"), (4, 4, "long")],
+        "gone": [(1, 1, "int"), (3, 3, "int")],
+    }
+    assert [line.path for line in found.fields] == ["b", "a", "gone"]
+    assert found.fields[0].spans[0].optional
+    assert found.fields[1].spans[-1].doc == "why"
+    assert (found.versions, found.earlier, found.complete) == ((1, 2, 3, 4), 0, True)
+
+
+async def test_renames_are_known_by_their_aliases(registry: Registry) -> None:
+    """A field whose alias is a field of the version before was renamed; one without is another field."""
+    await register(registry, ORDERS, field("mail"), field("x"))
+    await register(registry, ORDERS, field("email", aliases=["mail"]), field("y"))
+    found = await get_lifelines(registry, ORDERS)
+    assert {line.path: line.renamed_from for line in found.fields} == {
+        "email": "mail",
+        "mail": None,
+        "y": None,
+        "x": None,
+    }
+
+
+async def test_the_newest_versions_are_read_first(registry: Registry, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A limit, and time that is up, leave the oldest versions out and count them."""
+    await fill(registry)
+    part = await get_lifelines(registry, ORDERS, limit=2)
+    assert (part.versions, part.earlier, part.complete) == ((3, 4), 2, True)
+    monkeypatch.setattr(lifelines, "SECONDS", -1.0)
+    none = await get_lifelines(registry, ORDERS)
+    assert (none.versions, none.fields, none.earlier, none.complete) == ((), (), 4, False)
+
+
+async def test_subjects_that_are_all_deleted_have_fields(registry: Registry) -> None:
+    """The fields of a soft-deleted subject can be looked at before it is recovered."""
+    await register(registry, ORDERS, field("a"))
+    await delete(registry, ORDERS, 1)
+    assert _by_path((await get_lifelines(registry, ORDERS)).fields) == {"a": [(1, 1, "int")]}
+
+
+async def fill_references(registry: Registry) -> None:
+    """Register an address in two versions, an order that uses the first, and an invoice that uses the order."""
+    address = SubjectKey("", "address")
+    await register(registry, address, field("city"))
+    await register(registry, address, field("city"), field("zip", default=0))
+    to_address = Reference("Address", "", "address", VersionNumber(1))
+    await register(registry, ORDERS, field("to", "Address"), references=[to_address])
+    to_order = Reference("Orders", "", "orders", VersionNumber(1))
+    await register(registry, SubjectKey("", "invoice"), field("order", "Orders"), references=[to_order])
+
+
+async def test_neighbours_are_found_both_ways(registry: Registry) -> None:
+    """What a subject uses is on one side, what uses it on the other, each with the version in use."""
+    await fill_references(registry)
+    found = await get_neighbourhood(registry, ORDERS)
+    assert [(node.subject, node.distance, node.version, node.latest) for node in found.nodes] == [
+        ("orders", 0, 1, 1),
+        ("address", -1, 1, 2),
+        ("invoice", 1, 1, 1),
+    ]
+    assert [(row.user[1], row.used[1], row.stale) for row in found.references] == [
+        ("invoice", "orders", False),
+        ("orders", "address", True),
+    ]
+    around = await get_neighbourhood(registry, SubjectKey("", "address"), depth=2)
+    assert [(node.subject, node.distance) for node in around.nodes] == [("address", 0), ("orders", 1), ("invoice", 2)]
+
+
+async def test_a_reference_that_was_given_up_is_past(registry: Registry) -> None:
+    """A user whose newest version does not refer any more is told of, but as past."""
+    await fill_references(registry)
+    await register(registry, ORDERS, field("to", default=0))
+    found = await get_neighbourhood(registry, SubjectKey("", "address"))
+    assert [(row.user[1], row.user_version, row.past) for row in found.references] == [("orders", 1, True)]
+
+
+async def test_the_atlas_has_the_subjects_of_a_namespace(registry: Registry) -> None:
+    """Subjects come by name, with the references of their newest versions; what is over the limit is counted."""
+    await fill_references(registry)
+    found = await get_atlas(registry, "")
+    assert [(node.subject, node.versions) for node in found.nodes] == [("address", 2), ("invoice", 1), ("orders", 1)]
+    assert [(row.user[1], row.used[1]) for row in found.references] == [("invoice", "orders"), ("orders", "address")]
+    part = await get_atlas(registry, "", after="address", limit=1)
+    assert ([node.subject for node in part.nodes], part.omitted, part.references) == (["invoice"], 1, ())
+    assert (await get_atlas(registry, "nowhere")).nodes == ()
+
+
+async def test_what_cannot_be_answered_is_no_verdict(registry: Registry) -> None:
+    """A ruleset that is not installed, or a text that is gone, leaves its pair out and the others stay."""
+    await fill(registry)
+    state = await registry.fresh_state()
+    rows = history.list_history_versions(registry, ORDERS)
+    question = version_verdicts.VersionQuestions(state, ORDERS).ask(rows[1], rows[0])
+    assert question is not None
+    strange = question._replace(adopted=(("avro", 99),))
+    gone = question._replace(reader=SchemaSource(b"\0" * 32))
+    found = await version_verdicts.find_verdicts(registry, [strange, gone, question])
+    assert found.is_complete
+    assert found.findings == {strange: None, question: ()}
+    assert [found.find_verdict(each) for each in (strange, gone, question, None)] == [None, None, YES, None]
+    assert strange not in registry.compatibility.verdicts

@@ -1,0 +1,206 @@
+"""Take pictures of the registry's pages with a real browser, for the documentation and for whoever changes the pages.
+
+    python -m tools.screenshots             all pages, light and dark, wide and narrow, to build/screenshots/
+    python -m tools.screenshots --docs      those in docs/pictures/ again
+
+It needs Chromium (Debian's package `chromium`) and the extra `dev`. It starts a server of its own and fills it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import shutil
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any, Final
+
+import httpx
+from playwright.sync_api import Browser, sync_playwright
+
+ROOT: Final = Path(__file__).parent.parent
+_DOCS: Final = ROOT / "docs" / "pictures"
+_BROWSERS: Final = ("chromium", "chromium-browser", "google-chrome")
+WIDE: Final = 1440
+NARROW: Final = 390
+SUBJECT: Final = "orders-value"
+
+PAGES: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        "home": "/ui",
+        "schemas": "/ui/subjects",
+        "search": "/ui/subjects?q=zip",
+        "search-fields": "/ui/subjects?q=zip&by=field",
+        "search-texts": "/ui/subjects?q=iban&by=text",
+        "definition": f"/ui/subjects/{SUBJECT}",
+        "fields": f"/ui/subjects/{SUBJECT}/fields",
+        "versions": f"/ui/subjects/{SUBJECT}/versions",
+        "story-line": f"/ui/subjects/{SUBJECT}/history",
+        "lifelines": f"/ui/subjects/{SUBJECT}/history?picture=lifelines",
+        "matrix": f"/ui/subjects/{SUBJECT}/history?picture=matrix",
+        "compare": f"/ui/subjects/{SUBJECT}/compare?old=2&new=5",
+        "references": f"/ui/subjects/{SUBJECT}/references",
+        "rules": f"/ui/subjects/{SUBJECT}/rules",
+        "usage": f"/ui/subjects/{SUBJECT}/usage",
+        "clients": f"/ui/subjects/{SUBJECT}/clients",
+        "atlas": "/ui/atlas",
+        "usage-places": "/ui/usage",
+        "rulesets": "/ui/rulesets",
+        "policies": "/ui/policies",
+        "events": "/ui/events",
+        "access": "/ui/access?principal=user:ann&operation=read&resource=subject+orders-value",
+        "audit": "/ui/audit",
+        "settings": "/ui/settings",
+        "apis": "/ui/apis",
+        "about": "/ui/about",
+        "not-found": "/ui/subjects/nobody",
+    }
+)
+"""Every kind of page, by the name of its picture."""
+
+_IN_DOCS: Final = {"browse-lifelines": "lifelines", "browse-compare": "compare"}
+"""Pictures of the documentation, and the pages they are of."""
+
+
+def find_browser() -> str:
+    """Return the path of a Chromium. Raises `FileNotFoundError` where there is none."""
+    found = next(filter(None, map(shutil.which, _BROWSERS)), None)
+    if found is None:
+        raise FileNotFoundError("no Chromium is installed: on Debian, `apt-get install chromium`")
+    return found
+
+
+@contextmanager
+def open_browser() -> Iterator[Browser]:
+    """A browser without a window, and its end."""
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=find_browser(), args=["--no-sandbox"])
+        try:
+            yield browser
+        finally:
+            browser.close()
+
+
+def fill_registry(client: httpx.Client) -> None:
+    """Register what a shop would have: five versions of its orders, what they refer to, and some topics more."""
+    address = _make_record(
+        "Address",
+        _make_field("street", "string"),
+        _make_field("city", "string", "Town or city."),
+        _make_field("zip", ["null", "string"], default=None),
+    )
+    _register(client, "address", address)
+    for fields in _list_order_fields():
+        uses = any(field["name"] == "address" for field in fields)
+        references = [{"name": "org.shop.Address", "subject": "address", "version": 1}] if uses else []
+        order = _make_record("Order", *fields) | {"doc": "An order of a customer, as the shop writes it."}
+        _register(client, SUBJECT, order, references=references)
+    message = "// A payment.\nmessage Payment {\n  int64 id = 1;\n  string iban = 2;\n}\n"
+    payment = f'syntax = "proto3";\npackage shop;\n\n{message}'
+    _register(client, "payments-value", payment, schemaType="PROTOBUF")
+    click = {
+        "type": "object",
+        "title": "Click",
+        "properties": {"url": {"type": "string", "description": "Which page."}},
+    }
+    _register(client, "clicks-value", click, schemaType="JSON")
+    _register(client, "old-value", '"string"')
+    client.delete("/subjects/old-value").raise_for_status()
+    client.put("/config/payments-value", json={"compatibility": "FULL_TRANSITIVE"}).raise_for_status()
+    for number in range(60):
+        _register(client, f"sensor-{number:02d}-value", _make_record(f"Sensor{number}", _make_field("celsius", "int")))
+    census = {
+        "counted_at": 1_790_000_000_000,
+        "records": 1200,
+        "seen": [
+            {"subject": SUBJECT, "version": version, "schema_id": version + 1, "records": records}
+            for version, records in ((2, 200), (5, 1000))
+        ],
+    }
+    client.put("/api/usage/topic%20orders", json=census).raise_for_status()
+
+
+def _list_order_fields() -> list[list[dict[str, Any]]]:
+    """Return the fields of each version of an order."""
+    first = [_make_field("id", "long", "Number of the order."), _make_field("customer", "string", "Who ordered.")]
+    email = _make_field("email", ["null", "string"], "Where to send the invoice.", default=None)
+    place = {"street": "", "city": "", "zip": None}
+    address = _make_field("address", "org.shop.Address", "Where to send the goods.", default=place)
+    line = _make_record("Line", _make_field("sku", "string"), _make_field("amount", "int", "Pieces.", default=1))
+    lines = _make_field("lines", {"type": "array", "items": line}, "What was ordered.", default=[])
+    states = {"type": "enum", "name": "Status", "symbols": ["NEW", "PAID", "SENT"], "default": "NEW"}
+    status = _make_field("status", states, "How far it is.", default="NEW")
+    return [
+        first,
+        [*first, email],
+        [*first, email, address],
+        [*first, email, address, lines],
+        [*first, address, lines, status],
+    ]
+
+
+def _make_record(name: str, *fields: dict[str, Any]) -> dict[str, Any]:
+    return {"type": "record", "name": name, "namespace": "org.shop", "fields": list(fields)}
+
+
+def _make_field(name: str, kind: Any, doc: str = "", **more: Any) -> dict[str, Any]:
+    return {"name": name, "type": kind, **({"doc": doc} if doc else {}), **more}
+
+
+def _register(client: httpx.Client, subject: str, schema: Any, **more: Any) -> None:
+    text = schema if isinstance(schema, str) else json.dumps(schema)
+    client.post(f"/subjects/{subject}/versions", json={"schema": text, **more}).raise_for_status()
+
+
+def take_pictures(
+    browser: Browser, url: str, pages: Mapping[str, str], folder: Path, *, width: int, dark: bool, height: int = 900
+) -> None:
+    """Save a picture of each page.
+
+    Args:
+        browser: Takes them.
+        url: Of the server.
+        pages: Paths by the names of the pictures.
+        folder: Where they are saved.
+        width: Of the window, in pixels.
+        dark: Whether the theme is the dark one.
+        height: Of the window.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    size = {"width": width, "height": height}
+    context = browser.new_context(viewport=size, color_scheme="dark" if dark else "light")  # type: ignore[arg-type]  # a dict will do
+    page = context.new_page()
+    for name, path in pages.items():
+        page.goto(url + path)
+        page.wait_for_load_state("networkidle")
+        page.screenshot(path=folder / f"{name}.png", full_page=width == NARROW)
+    context.close()
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command; return its exit code."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--docs", action="store_true", help="only the pictures of the documentation")
+    is_docs = parser.parse_args(arguments).docs
+    from tests.support.server_process import serving
+
+    (ROOT / "build").mkdir(exist_ok=True)
+    with serving("--store", "memory:", folder=ROOT / "build") as running, open_browser() as browser:
+        with httpx.Client(base_url=running.url) as client:
+            fill_registry(client)
+        if is_docs:
+            pages = {name: PAGES[page] for name, page in _IN_DOCS.items()}
+            take_pictures(browser, running.url, pages, _DOCS, width=1180, dark=False, height=660)
+            return 0
+        for width in (WIDE, NARROW):
+            for dark in (False, True):
+                folder = ROOT / "build" / "screenshots" / f"{width}-{'dark' if dark else 'light'}"
+                take_pictures(browser, running.url, PAGES, folder, width=width, dark=dark)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
