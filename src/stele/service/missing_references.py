@@ -35,8 +35,8 @@ async def find_missing_references(
 ) -> list[MissingReference]:
     """Return the names that a text uses beside those of its references, and the subjects that may be meant.
 
-    Only subjects that the caller may read are suggested: one whose newest version has that type, that others refer to by
-    that name, or that is called so. Raises `UnknownFormat`, `MalformedSchema`, `TooLarge`.
+    Only subjects that the caller may read are suggested: one whose newest version has that type, that others refer to
+    by that name, or that is called so. Raises `UnknownFormat`, `MalformedSchema`, `TooLarge`.
     """
     encoded = text.encode("utf-8", "surrogatepass")
     registry.limits.check_text(encoded)
