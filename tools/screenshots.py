@@ -61,7 +61,7 @@ PAGES: Final[Mapping[str, str]] = MappingProxyType(
         "policy": f"/ui/subjects/{SUBJECT}/policy",
         "policy-registry": "/ui/policy",
         "check": f"/ui/check?subject={SUBJECT}",
-        "decode": "/ui/decode?data=00000000020e06616e6e00",
+        "decode": "/ui/decode?data=00000000020e06616e6e",
         "decode-unknown": "/ui/decode?data=7b2261223a317d",
         "delete": f"/ui/subjects/{SUBJECT}/delete",
         "delete-refused": "/ui/subjects/address/delete",

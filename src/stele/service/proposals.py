@@ -297,7 +297,8 @@ def _check_user(
         answer = check_compatibility(
             request, registry.limits, undecided=registry.compatibility.undecided, adopted=adopted
         )
-        findings = tuple(each for each in answer.findings if each.breaks)[:_MOST_FINDINGS]
+        breaks = [each for each in answer.findings if each.breaks][:_MOST_FINDINGS]
+        findings = tuple(msgspec.structs.replace(each, against=None) for each in breaks)
     except SteleError as error:
         problem = str(error)
     return AffectedSchema(key.namespace, key.name, version.version_number, user.distance, findings, problem)

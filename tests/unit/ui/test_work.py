@@ -340,6 +340,20 @@ def test_the_journal_filters_and_goes_back(client: httpx.Client) -> None:
     assert "every 5s" not in client.get("/ui/journal?before=3").text
 
 
+def test_the_journal_shows_each_entry_once(server: httpx.Client) -> None:
+    """Going back page by page shows the whole journal, newest first, also where a record has several entries."""
+    for number in range(40):
+        register(server, f"subject-{number}", '"int"')
+    seen: list[tuple[int, int]] = []
+    path = "/ui/journal.json"
+    while path:
+        shown = server.get(path).json()
+        seen += [(row["entry"]["seq"], row["entry"]["part"]) for row in shown["rows"]]
+        path = f"/ui/journal.json?before={shown['older']}" if shown["older"] else ""
+    entries = server.get("/api/journal?after=0&limit=1000").json()["entries"]
+    assert seen == sorted(((entry["seq"], entry["part"]) for entry in entries), reverse=True)
+
+
 def test_rulesets_and_their_impact(client: httpx.Client) -> None:
     """The page asks about a ruleset by its address; one that nobody has is said at the field."""
     shown = client.get("/ui/rulesets/impact.json?format=avro&ruleset=confluent").json()

@@ -83,7 +83,7 @@ async def view_journal(page: PageRequest) -> JournalFeed:
     while place > 0 and len(rows) < _ROWS and before - place < _MOST_RECORDS:
         after = max(0, place - _RECORDS)
         found = await read_page(page.registry, after, place - after)
-        wanted = [
+        rows += [
             entry
             for entry in reversed(found.entries)
             if kind in ("", entry.kind)
@@ -91,13 +91,11 @@ async def view_journal(page: PageRequest) -> JournalFeed:
             and (not namespace or entry.namespace == ("" if namespace == "." else namespace))
             and actor in ("", entry.actor)
         ]
-        room = _ROWS - len(rows)
-        rows += wanted[:room]
         place = after
-        if len(wanted) > room:  # the rest of a record is not torn from it
-            last = rows[-1].seq
-            rows = [row for row in rows if row.seq > last] or [row for row in wanted if row.seq == last]
-            place = rows[-1].seq - 1
+    if len(rows) > _ROWS:
+        last = rows[_ROWS - 1].seq
+        rows = [row for row in rows if row.seq >= last]  # A record is not torn apart.
+        place = last - 1
     return JournalFeed(
         rows=[JournalRow(entry, _describe_details(entry.details)) for entry in rows],
         kind=kind,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from typing import Final
 
@@ -25,6 +26,7 @@ from stele.ui.routes.rules import describe_policy
 
 VIA: Final = "ui"
 """What the journal says of changes that came from these pages."""
+_JSON_FORMATS: Final = frozenset({"avro", "json"})
 _ROWS: Final = 20
 """References that a form takes."""
 _ACTIONS: Final = ("check", "detect", "register")
@@ -90,7 +92,17 @@ async def view_evolve(page: PageRequest) -> RegisterPage:
         for each in newest.schema.attachments.references
     ]
     text = state.get_text(newest.content).decode("utf-8", "replace")
+    if newest.kind.format in _JSON_FORMATS and "\n" not in text.strip():
+        text = await page.registry.run_stateless(_break_lines, text)
     return await _show(page, qualify_name(key), newest.kind.format, text, references, normalize=False)
+
+
+def _break_lines(text: str) -> str:
+    """Return a JSON text on several lines, to be edited: the same schema. What is no JSON stays as it is."""
+    try:
+        return json.dumps(json.loads(text), indent=2, ensure_ascii=False)
+    except (ValueError, RecursionError):
+        return text
 
 
 async def submit_schema(page: PageRequest, form: Form) -> msgspec.Struct:
