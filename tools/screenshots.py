@@ -71,6 +71,7 @@ PAGES: Final[Mapping[str, str]] = MappingProxyType(
         "journal": "/ui/journal",
         "ruleset-impact": "/ui/rulesets/impact?format=avro&ruleset=confluent",
         "pipelines": "/ui/pipelines",
+        "refusals": "/ui/refusals",
         "not-found": "/ui/subjects/nobody",
     }
 )

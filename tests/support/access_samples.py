@@ -433,6 +433,7 @@ UI_WORK = {
     "view_transfer": _REGISTRY,
     "submit_dump": _REGISTRY._replace(body={"text": '{"keytype":"NOOP","magic":0}\tnull'}),
     "view_journal": Sample(),
+    "view_refusals": _REGISTRY,
     "view_pipelines": _REGISTRY,
     "view_pipeline": _REGISTRY._replace(statuses=(404,)),
 }

@@ -11,6 +11,7 @@ import pytest
 from playwright.sync_api import Browser, Page, expect
 from tests.support.server_process import serving
 from tests.ui.test_stories import open_page
+from tests.unit.server.authentication.test_password_file import bcrypt_line
 from tools.screenshots import NARROW, WIDE, fill_registry
 
 pytestmark = [pytest.mark.servers, pytest.mark.timeout(120)]
@@ -158,21 +159,27 @@ def test_the_journal_is_live(browser: Browser, own_url: str) -> None:
         page.goto(f"{own_url}/ui/journal?kind=registered")
         with httpx.Client(base_url=own_url) as client:
             client.post("/subjects/just-now/versions", json={"schema": '"int"'}).raise_for_status()
-        expect(page.locator("#feed tbody tr").first).to_contain_text("just-now")
+        expect(page.locator("#feed tbody tr").first).to_contain_text("just-now", timeout=20_000)
 
 
 def test_why_was_this_refused_yesterday(browser: Browser, tmp_path: Path) -> None:
-    """A refused registration stands on the page of refusals, with who, what and why."""
-    trail = tmp_path / "audit.jsonl"
-    with serving("--store", "memory:", "--audit-file", str(trail), folder=tmp_path) as running:
-        with httpx.Client(base_url=running.url) as client:
-            first = {"schema": json.dumps({"type": "record", "name": "A", "fields": []})}
-            client.post("/subjects/refused/versions", json=first).raise_for_status()
-            fields = [{"name": "new", "type": "int"}]
-            second = {"schema": json.dumps({"type": "record", "name": "A", "fields": fields})}
-            assert client.post("/subjects/refused/versions", json=second).status_code == 409
-        with open_page(browser) as page:
-            page.goto(f"{running.url}/ui/refusals?subject=refused")
-            row = page.locator("tbody tr").first
-            expect(row).to_contain_text("refused")
-            expect(row).to_contain_text("409")
+    """The page of refusals names who sent which request, and the right that was missing."""
+    (tmp_path / "users").write_text(bcrypt_line("ann", "one") + bcrypt_line("bob", "two"))
+    options = ["--authentication", "password", "--password-file", str(tmp_path / "users"), "--access", "deny"]
+    trail = ["--audit-file", str(tmp_path / "audit.jsonl"), "--super-users", "user:ann"]
+    with serving("--store", "memory:", *options, *trail, folder=tmp_path) as running:
+        body = {"schema": '"int"'}
+        refused = httpx.post(f"{running.url}/subjects/salaries/versions", json=body, auth=("bob", "two"))
+        assert refused.status_code == 403, refused.text
+        context = browser.new_context(http_credentials={"username": "ann", "password": "one"})
+        context.set_default_timeout(10_000)
+        page = context.new_page()
+        page.goto(f"{running.url}/ui")
+        page.get_by_role("link", name="Refusals").click()
+        page.get_by_label("Search", exact=True).last.fill("salaries")
+        page.get_by_role("button", name="Apply").click()
+        row = page.locator("main tbody tr").first
+        expect(row).to_contain_text("bob")
+        expect(row).to_contain_text("POST /subjects/salaries/versions")
+        expect(row).to_contain_text("the right register is missing on the subject salaries")
+        context.close()

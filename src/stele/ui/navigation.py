@@ -39,6 +39,7 @@ MENU: Final = (
     MenuItem("Events", "/events", "Operate", Operation.MANAGE_EXPORTERS),
     MenuItem("Access", "/access", "Operate", Operation.MANAGE_ACCESS),
     MenuItem("Audit", "/audit", "Operate", Operation.READ_AUDIT),
+    MenuItem("Refusals", "/refusals", "Operate", Operation.READ_AUDIT),
     MenuItem("Settings", "/settings", "Server", Operation.READ),
     MenuItem("APIs", "/apis", "Server"),
     MenuItem("About", "/about", "Server"),

@@ -5,11 +5,18 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
 from tests.unit.ui.conftest import ADDRESS, JSON, make_order, open_client, register
+
+from stele.core.audit_chain import AuditEntry
+from stele.service.audit_file import AuditFile
+from stele.spark.pipeline.journal import BatchEntry, BatchJournal, pipeline_lock
+from stele.spark.pipeline.journal import BatchReport as WrittenReport
+from stele.spark.pipeline.schema_evolution import ColumnChange, TableChange
 
 FORM = {"content-type": "application/x-www-form-urlencoded"}
 REFERENCE = {"ref_name": "org.shop.Address", "ref_subject": "address", "ref_version": "1"}
@@ -438,3 +445,63 @@ def test_forms_are_bounded(server: httpx.Client) -> None:
     assert server.post("/ui/check", content=b"\xff=\xff&schema=%FF", headers=FORM).status_code == 422
     boundary = {"content-type": "multipart/form-data; boundary=x"}
     assert server.post("/ui/check", content=b"--y\r\nnonsense", headers=boundary).status_code in {400, 422}
+
+
+def test_pipelines_are_read_from_the_journals_that_they_write(tmp_path: Path) -> None:
+    """The pages show what `BatchJournal` wrote: sums, dead letters by reason, changes, and what is newer here."""
+    journal = BatchJournal(str(tmp_path / "clicks"))
+    change = TableChange("shop.clicks", ColumnChange("add", ("total",), "bigint"))
+    entry = BatchEntry(0, ())
+    journal.save_entry(entry)
+    report = WrittenReport(
+        0,
+        at=1_790_000_000.0,
+        rows=10,
+        dead_letters=2,
+        tables={"shop.clicks": 10},
+        versions={"orders": 1},
+        codes={"UNKNOWN_ID": 2},
+        reasons={"no schema has the id 7": 2},
+        changes=(change,),
+    )
+    journal.finish_batch(entry, report)
+    (tmp_path / "damaged" / "stele").mkdir(parents=True)
+    (tmp_path / "damaged" / "stele" / "totals.json").write_text("{")
+    (tmp_path / "elsewhere").mkdir()
+    for client in open_client(ui_pipelines=str(tmp_path)):
+        register(client, "orders", make_order())
+        register(client, "orders", make_order({"name": "b", "type": "int", "default": 1}))
+        listed = client.get("/ui/pipelines.json").json()["pipelines"]
+        assert [row["name"] for row in listed] == ["clicks", "damaged"]
+        assert listed[1]["problem"]
+        shown = client.get("/ui/pipelines/clicks/journal.json").json()
+        assert shown["journal"]["totals"]["rows"] == 10
+        assert shown["journal"]["reasons"] == {"no schema has the id 7": 2}
+        assert shown["journal"]["batches"][0]["changes"][0]["change"]["path"] == ["total"]
+        assert [(row["used"], row["latest"]) for row in shown["subjects"]] == [(1, 2)]
+        page = client.get("/ui/pipelines/clicks").text
+        assert "no schema has the id 7" in page
+        assert "compare?old=1&amp;new=2" in page
+        assert client.get("/ui/pipelines/damaged").status_code == 200
+        with pipeline_lock(str(tmp_path / "clicks")):
+            assert client.get("/ui/pipelines/clicks/journal.json").json()["journal"]["running"] is True
+        for name in ("nobody", "elsewhere", "%2E%2E", "..%2Fclicks", "%00"):
+            assert client.get(f"/ui/pipelines/{name}").status_code in {404, 422}, name
+
+
+def test_refusals_are_read_from_the_audit_trail(tmp_path: Path) -> None:
+    """The newest refusals come first, a text filters them, and a half-written line does no harm."""
+    path = tmp_path / "audit.jsonl"
+    file = AuditFile(path)
+    details = {"method": "GET", "path": "/subjects/a", "status": 403, "error": "Forbidden", "operation": "read"}
+    entries = [AuditEntry(number, "refused", actor=f"user{number}", details=details) for number in range(1, 4)]
+    file.append([*entries, AuditEntry(9, "registered", actor="ann")], 1)
+    file.close()
+    with path.open("ab") as opened:
+        opened.write(b'{"kind":"refused"')
+    for client in open_client(audit_file=str(path)):
+        rows = client.get("/ui/refusals.json").json()["rows"]
+        assert [row["actor"] for row in rows] == ["user3", "user2", "user1"]
+        assert rows[0]["operation"] == "read"
+        assert len(client.get("/ui/refusals.json?text=USER2").json()["rows"]) == 1
+        assert "the right <b>read</b> is missing" in client.get("/ui/refusals").text

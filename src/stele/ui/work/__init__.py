@@ -13,13 +13,14 @@ from stele.ui.work import (
     pipelines,
     policy,
     recovery,
+    refusals,
     register,
     ruleset_impact,
     transfer,
 )
 
 _FORMS = (register, policy, check_bench, decode_bench, deletion, recovery, ruleset_impact, delivery, transfer)
-_PAGES = (journal, pipelines)
+_PAGES = (journal, pipelines, refusals)
 
 
 def list_form_pages() -> list[FormPage]:
