@@ -27,7 +27,7 @@ from typing import Final, NamedTuple
 EDITOR: Final = Path(__file__).parent / "ui_editor"
 """Source of the editor, and the lock file of the packages it is made of."""
 EDITOR_FILE: Final = "editor.js"
-EDITOR_SHA256: Final = "1d209d31e36cddc1fc9154e037cb2d3a28222ac16b1e7ae3eceb5c88b72676be"
+EDITOR_SHA256: Final = "16dc56173b1ed4d2287acd4b4d5b69c2fe5804b9d60d4a3430721000726acafa"
 """Of the bundle: change it with the source or the lock file."""
 MOST_BYTES: Final = 250 * 1024
 """Bytes of all files that pages load, compressed."""

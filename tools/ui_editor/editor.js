@@ -73,7 +73,7 @@ const open = (area) => {
         lineNumbers(), highlightActiveLine(), highlightActiveLineGutter(), history(), drawSelection(), indentOnInput(),
         bracketMatching(), EditorView.lineWrapping, syntaxHighlighting(colours), look, problemField,
         language.of(pick(area.dataset.editor)), keymap.of([...defaultKeymap, ...historyKeymap]),
-        EditorView.contentAttributes.of({ "aria-label": label, spellcheck: "false", "aria-multiline": "true" }),
+        EditorView.contentAttributes.of({ "aria-label": label, spellcheck: "false", "aria-multiline": "true", tabindex: "0" }),
         EditorView.updateListener.of((update) => { if (update.docChanged) area.value = update.state.doc.toString(); }),
       ],
     }),

@@ -19,6 +19,7 @@ try:
 except ImportError:  # Windows
     fcntl = None  # type: ignore[assignment]  # asked for before use
 
+_HAS_LOCKS: Final = bool(fcntl)
 FOLDER: Final = "stele"
 """Folder of the journal in a checkpoint."""
 MOST_PIPELINES: Final = 200
@@ -171,7 +172,7 @@ def _read_offsets(checkpoint: Path) -> tuple[str, ...]:
 
 def _is_held(journal: Path) -> bool | None:
     """Return whether a process holds the lock of a journal."""
-    if fcntl is None:
+    if not _HAS_LOCKS:
         return None
     try:
         with (journal / "lock").open("rb") as file:

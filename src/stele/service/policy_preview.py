@@ -70,7 +70,7 @@ async def preview_policy(
     planned: list[tuple[Version, list[_Comparison]]] = []
     for version in versions:
         below = list_candidates(state, key, version.kind, version.schema.attachments, before=version.version_number)
-        comparisons = []
+        comparisons: list[_Comparison] = []
         for older, backward, forward in policy.list_comparisons(below):
             if len(comparisons) == _MOST_COMPARED:
                 break

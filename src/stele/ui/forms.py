@@ -153,7 +153,7 @@ def create_form_handlers(site: Site, form_page: FormPage) -> list[HTTPRouteHandl
     handlers = create_handlers(site, page)
     twin = page.twin or f"{page.path}.json"
     for path, endpoint, suffix in ((page.path, submit_form, ""), (twin, submit_json, "_json")):
-        endpoint.__name__ = endpoint.__qualname__ = form_page.submit.__name__ + suffix  # type: ignore[attr-defined]  # a function
+        endpoint.__name__ = endpoint.__qualname__ = form_page.submit.__name__ + suffix
         endpoint.__doc__ = form_page.submit.__doc__
         handlers.append(post(path, opt=opt, status_code=200)(endpoint))
     return handlers
