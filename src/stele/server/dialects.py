@@ -30,7 +30,6 @@ from stele.service.registry import Registry
 from stele.ui import NAME as UI_NAME
 from stele.ui import SEGMENTS as UI_SEGMENTS
 from stele.ui import UiOptions
-from stele.ui import application as ui_application
 from stele.ui.options import DialectRow
 
 T = TypeVar("T")
@@ -165,7 +164,13 @@ def _ui_options(settings: ServerSettings) -> UiOptions:
     )
 
 
-UI = DialectEntry(UI_NAME, "Web pages", UI_SEGMENTS, _ui_options, ui_application, root="/ui")
+def _build_ui(registry: Registry, options: UiOptions) -> Litestar:
+    from stele.ui.app import application  # The pages are loaded when the first one is asked for.
+
+    return application(registry, options)
+
+
+UI = DialectEntry(UI_NAME, "Web pages", UI_SEGMENTS, _ui_options, _build_ui, root="/ui")
 """The pages, which are no dialect: they are mounted like one."""
 MOUNTS = (*DIALECTS, UI)
 """All that a server answers."""

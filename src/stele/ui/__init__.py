@@ -4,7 +4,6 @@ A page is a view function, which returns a plain struct, and a template, which s
 service with the rights of the caller, as the APIs do. Pages work without scripts; their addresses hold their state.
 """
 
-from stele.ui.app import application
 from stele.ui.options import NAME, SEGMENTS, UiOptions
 
-__all__ = ["NAME", "SEGMENTS", "UiOptions", "application"]
+__all__ = ["NAME", "SEGMENTS", "UiOptions"]

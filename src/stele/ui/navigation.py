@@ -40,7 +40,7 @@ MENU: Final = (
     MenuItem("Access", "/access", "Operate", Operation.MANAGE_ACCESS),
     MenuItem("Audit", "/audit", "Operate", Operation.READ_AUDIT),
     MenuItem("Refusals", "/refusals", "Operate", Operation.READ_AUDIT),
-    MenuItem("Settings", "/settings", "Server", Operation.READ),
+    MenuItem("Settings", "/settings", "Server", Operation.MANAGE_ACCESS),
     MenuItem("APIs", "/apis", "Server"),
     MenuItem("About", "/about", "Server"),
 )

@@ -180,8 +180,7 @@ def _list_first_commands(page: PageRequest) -> list[FirstCommand]:
             ),
             (
                 "OpenSchema",
-                f"curl {root}/openschema/subjects/orders/versions {as_json} \
-  -d '{definition}'",
+                f"curl {root}/openschema/subjects/orders/versions {as_json} \\\n  -d '{definition}'",
             ),
         )
     ]

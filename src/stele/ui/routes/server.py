@@ -124,9 +124,9 @@ async def view_policies(page: PageRequest) -> PoliciesPage:
 
 def list_pages() -> list[Page]:
     """Return the pages of this module."""
-    readable = access(Operation.READ, Place.REGISTRY)
+    managed = access(Operation.MANAGE_ACCESS, Place.REGISTRY)  # Settings name files, users and far servers.
     return [
-        Page("/ui/settings", view_settings, "settings.html.j2", readable, menu="/settings"),
+        Page("/ui/settings", view_settings, "settings.html.j2", managed, menu="/settings"),
         Page("/ui/apis", view_apis, "apis.html.j2", NO_RIGHT_NEEDED, menu="/apis"),
         Page("/ui/about", view_about, "about.html.j2", NO_RIGHT_NEEDED, menu="/about"),
         Page("/ui/rulesets", view_rulesets, "rulesets.html.j2", NO_RIGHT_NEEDED, menu="/rulesets"),
