@@ -46,8 +46,8 @@ class TableChangeReport(msgspec.Struct, frozen=True):
     change: ColumnChangeReport = ColumnChangeReport()
 
 
-class BatchReport(msgspec.Struct, frozen=True):
-    """One batch; see the struct of this name in `stele.spark.pipeline.journal`. Times are in seconds since 1970."""
+class BatchSummary(msgspec.Struct, frozen=True):
+    """One batch; see `BatchReport` in `stele.spark.pipeline.journal`. Times are in seconds since 1970."""
 
     batch: int
     at: float = 0.0
@@ -95,7 +95,7 @@ class PipelineJournal(msgspec.Struct, frozen=True):
     name: str
     running: bool | None
     totals: PipelineTotals = PipelineTotals()
-    batches: tuple[BatchReport, ...] = ()
+    batches: tuple[BatchSummary, ...] = ()
     reasons: dict[str, int] = {}
     codes: dict[str, int] = {}
     offsets: tuple[str, ...] = ()
@@ -141,9 +141,9 @@ def _read_journal(checkpoint: Path, *, most_batches: int) -> PipelineJournal:
     )
 
 
-def _read_batches(journal: Path, through: int, most: int) -> Iterator[BatchReport]:
+def _read_batches(journal: Path, through: int, most: int) -> Iterator[BatchSummary]:
     for number in range(through, max(-1, through - most), -1):
-        report = _read_json(journal / "reports" / f"{number}.json", BatchReport)
+        report = _read_json(journal / "reports" / f"{number}.json", BatchSummary)
         if report is not None:
             yield report
 

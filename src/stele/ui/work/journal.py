@@ -50,7 +50,7 @@ class JournalRow(msgspec.Struct, frozen=True):
     details: str
 
 
-class JournalFeed(msgspec.Struct, frozen=True):
+class LiveJournalPage(msgspec.Struct, frozen=True):
     """Entries of the journal, newest first.
 
     before   the page shows records up to this one
@@ -71,7 +71,7 @@ class JournalFeed(msgspec.Struct, frozen=True):
     is_live: bool
 
 
-async def view_journal(page: PageRequest) -> JournalFeed:
+async def view_journal(page: PageRequest) -> LiveJournalPage:
     """Show what changed, newest first, filtered by kind, subject, namespace and who did it."""
     kind, subject, actor = (page.get_query(name).strip() for name in ("kind", "subject", "actor"))
     namespace = page.get_query("ns").strip()
@@ -96,7 +96,7 @@ async def view_journal(page: PageRequest) -> JournalFeed:
         last = rows[_ROWS - 1].seq
         rows = [row for row in rows if row.seq >= last]  # A record is not torn apart.
         place = last - 1
-    return JournalFeed(
+    return LiveJournalPage(
         rows=[JournalRow(entry, _describe_details(entry.details)) for entry in rows],
         kind=kind,
         subject=subject,
