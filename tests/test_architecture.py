@@ -26,7 +26,8 @@ MAY_IMPORT = {
     "storage": _DATA,
     "service": _DATA | {"formats", "wire", "storage", "protocol", "worker_process"},
     "apis": _DATA | {"service", "protocol", "templates"},
-    "ui": _DATA | {"service", "protocol", "apis", "templates", "pictures"},  # of apis: http, and native's errors
+    "ui": _DATA
+    | {"service", "protocol", "apis", "templates", "pictures", "migrate"},  # of apis: http, and native's errors
     "server": _DATA | {"storage", "service", "protocol", "apis", "ui", "templates", "replicate"},
     "client": _DATA | {"formats", "wire", "protocol", "expressions", "pictures", "templates"},
     "spark": _DATA | {"formats", "wire", "protocol", "client", "pictures", "templates"},

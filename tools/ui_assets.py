@@ -4,14 +4,18 @@
     python -m tools.ui_assets --check   compare the files that are there with their recorded hashes; needs no network
 
 A package is named with its version and the integrity that npm publishes for it; a file with its SHA-256. Whoever takes
-a new version changes all of them here.
+a new version changes all of them here. The editor is one bundle of many packages, which `tools/ui_editor` builds from
+its own source and a lock file.
 """
 
 from __future__ import annotations
 
 import argparse
 import base64
+import gzip
 import hashlib
+import json
+import shutil
 import subprocess
 import sys
 import tarfile
@@ -20,7 +24,30 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final, NamedTuple
 
+EDITOR: Final = Path(__file__).parent / "ui_editor"
+"""Source of the editor, and the lock file of the packages it is made of."""
+EDITOR_FILE: Final = "editor.js"
+EDITOR_SHA256: Final = "16dc56173b1ed4d2287acd4b4d5b69c2fe5804b9d60d4a3430721000726acafa"
+"""Of the bundle: change it with the source or the lock file."""
+MOST_BYTES: Final = 250 * 1024
+"""Bytes of all files that pages load, compressed."""
+_MIT_HOLDER: Final = "Copyright (C) 2018-2021 by Marijn Haverbeke <marijn@haverbeke.berlin> and others"
 STATIC: Final = Path(__file__).parent.parent / "src" / "stele" / "ui" / "static"
+
+
+_MIT_TEXT: Final = """\
+Permission is hereby granted, free of charge, to any person obtaining a copy of this software and associated
+documentation files (the "Software"), to deal in the Software without restriction, including without limitation the
+rights to use, copy, modify, merge, publish, distribute, sublicense, and/or sell copies of the Software, and to permit
+persons to whom the Software is furnished to do so, subject to the following conditions:
+
+The above copyright notice and this permission notice shall be included in all copies or substantial portions of the
+Software.
+
+THE SOFTWARE IS PROVIDED "AS IS", WITHOUT WARRANTY OF ANY KIND, EXPRESS OR IMPLIED, INCLUDING BUT NOT LIMITED TO THE
+WARRANTIES OF MERCHANTABILITY, FITNESS FOR A PARTICULAR PURPOSE AND NONINFRINGEMENT. IN NO EVENT SHALL THE AUTHORS OR
+COPYRIGHT HOLDERS BE LIABLE FOR ANY CLAIM, DAMAGES OR OTHER LIABILITY, WHETHER IN AN ACTION OF CONTRACT, TORT OR
+OTHERWISE, ARISING FROM, OUT OF OR IN CONNECTION WITH THE SOFTWARE OR THE USE OR OTHER DEALINGS IN THE SOFTWARE."""
 
 
 class VendoredFile(NamedTuple):
@@ -98,12 +125,39 @@ def _require_hash(file: VendoredFile, body: bytes) -> bytes:
     return body
 
 
+def build_editor() -> bytes:
+    """Return the editor as one script. Raises `ValueError` for a bundle with another hash."""
+    with tempfile.TemporaryDirectory() as folder:
+        for name in ("editor.js", "package.json", "package-lock.json", ".npmrc"):
+            shutil.copy(EDITOR / name, folder)
+        subprocess.run(["npm", "ci", "--silent"], cwd=folder, check=True, stdout=subprocess.DEVNULL)
+        options = ["--bundle", "--minify", "--format=iife", "--target=es2020", "--legal-comments=none"]
+        command = ["node_modules/.bin/esbuild", "editor.js", *options, "--outfile=bundle.js", "--log-level=error"]
+        subprocess.run(command, cwd=folder, check=True)
+        return _require_hash(
+            VendoredFile("bundle.js", EDITOR_FILE, EDITOR_SHA256), (Path(folder) / "bundle.js").read_bytes()
+        )
+
+
+def list_bundled_packages() -> list[tuple[str, str, str]]:
+    """Return the name, version and licence of each package that the editor is made of, by name."""
+    lock = json.loads((EDITOR / "package-lock.json").read_text(encoding="utf-8"))
+    return [
+        (name.removeprefix("node_modules/"), each["version"], each["license"])
+        for name, each in sorted(lock["packages"].items())
+        if name and "esbuild" not in name  # the bundler itself is not in the bundle
+    ]
+
+
 def build_licence_page() -> str:
     """Return the list of what is not the project's own."""
     rows = [
         f"| {', '.join(f'`{file.name}`' for file in each.files)} | [{each.name}]({each.homepage}) | {each.version} "
         f"| {each.licence} |"
         for each in PACKAGES
+    ]
+    rows += [
+        f"| `{EDITOR_FILE}` | {name} | {version} | {licence} |" for name, version, licence in list_bundled_packages()
     ]
     return "\n".join(
         [
@@ -115,6 +169,12 @@ def build_licence_page() -> str:
             "|---|---|---|---|",
             *rows,
             "",
+            "## MIT, for the packages in the editor",
+            "",
+            _MIT_HOLDER,
+            "",
+            _MIT_TEXT,
+            "",
         ]
     )
 
@@ -122,8 +182,9 @@ def build_licence_page() -> str:
 def check_files() -> list[str]:
     """Return what is wrong with the files that are here, a sentence each."""
     wrong = []
-    for package in PACKAGES:
-        for file in package.files:
+    bundle = VendoredFile("bundle.js", EDITOR_FILE, EDITOR_SHA256)
+    for files in (*(package.files for package in PACKAGES), (bundle,)):
+        for file in files:
             try:
                 _require_hash(file, (STATIC / file.name).read_bytes())
             except (OSError, ValueError) as error:
@@ -131,6 +192,9 @@ def check_files() -> list[str]:
     licences = STATIC / "LICENSES.md"
     if not licences.exists() or licences.read_text(encoding="utf-8") != build_licence_page():
         wrong.append(f"{licences.name} is not what this script writes")
+    size = sum(len(gzip.compress(path.read_bytes(), 9)) for path in STATIC.iterdir())
+    if size > MOST_BYTES:
+        wrong.append(f"all files have {size} bytes compressed, more than {MOST_BYTES}")
     return wrong
 
 
@@ -142,6 +206,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         for package in PACKAGES:
             for name, body in fetch_package(package).items():
                 (STATIC / name).write_bytes(body)
+        (STATIC / EDITOR_FILE).write_bytes(build_editor())
         (STATIC / "LICENSES.md").write_text(build_licence_page(), encoding="utf-8")
     wrong = check_files()
     print("\n".join(wrong) or "all files are what they should be")

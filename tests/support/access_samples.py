@@ -428,9 +428,41 @@ UI_PAGES: dict[str, Sample] = {
     "view_usage": _IN_DEFAULT,
     "view_clients": _IN_DEFAULT,
 }
+UI_WORK = {
+    "view_register": Sample(shows=False),
+    "view_evolve": _IN_DEFAULT,
+    "submit_schema": Sample(
+        {"subject": f":.{TEAM}:{SUBJECT}", "schema": NEXT_TEXT, "action": "register"}, statuses=(303,)
+    ),
+    "view_policy": _IN_DEFAULT._replace(bare=REGISTRY_RESOURCE),
+    "submit_policy": _IN_DEFAULT._replace(
+        body={"policy": "FULL", "action": "save"}, bare=REGISTRY_RESOURCE, statuses=(303,)
+    ),
+    "view_check": Sample(shows=False),
+    "submit_check": Sample({"subject": f":.{TEAM}:{SUBJECT}", "schema": NEXT_TEXT}),
+    "view_decode": Sample(query="data=000000000102"),
+    "submit_bytes": Sample({"data": "000000000102"}),
+    "view_deletion": _IN_DEFAULT,
+    "submit_deletion": _IN_DEFAULT._replace(body={"version": "1"}, statuses=(303, 422)),
+    "view_recovery": _IN_DEFAULT,
+    "submit_recovery": _IN_DEFAULT._replace(body={"version": "1"}, statuses=(303,)),
+    "view_ruleset_impact": Sample(query="format=avro&ruleset=confluent", shows=False),
+    "submit_adoption": _REGISTRY._replace(body={"format": "avro", "ruleset": "confluent@1"}, statuses=(303,)),
+    "view_subscription": _REGISTRY,
+    "submit_subscription": _REGISTRY._replace(body={"action": "pause"}, statuses=(303,)),
+    "view_transfer": _REGISTRY,
+    "submit_dump": _REGISTRY._replace(body={"text": '{"keytype":"NOOP","magic":0}\tnull'}),
+    "view_journal": Sample(),
+    "view_refusals": _REGISTRY,
+    "view_pipelines": _REGISTRY,
+    "view_pipeline": _REGISTRY._replace(statuses=(404,)),
+}
 UI = {
     "get_asset": Sample(shows=False),
     "download_text": _IN_DEFAULT,
+    "download_dump": _REGISTRY,
+    **UI_WORK,
+    **{f"{name}_json": sample for name, sample in UI_WORK.items()},
     **UI_PAGES,
     **{f"{name}_json": sample for name, sample in UI_PAGES.items()},
 }
@@ -521,7 +553,7 @@ PARAMS = {
     "cncf": {"group": TEAM, "schema": SUBJECT, "version": "1", "subscription": "sub"},
     "rocketmq": {"cluster": "default", "tenant": TEAM, "subject": SUBJECT, "schema_name": SUBJECT, "version": "1"},
     "openschema": {"subject": SUBJECT, "version": "1"},
-    "ui": {"name": SUBJECT, "digest": "0", "file": "style.css"},
+    "ui": {"name": SUBJECT, "digest": "0", "file": "style.css", "pipeline": "clicks"},
     "xregistry": {"group": TEAM, "schema": SUBJECT, "version": "1"},
 }
 """Values of the parameters of paths; more of them are known once the world is there."""

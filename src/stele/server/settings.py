@@ -253,6 +253,10 @@ class ServerSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     ui_read_only: Annotated[
         bool, _description("Pages offer no change and refuse those that are sent to them; the APIs go on taking them.")
     ] = False
+    ui_pipelines: Annotated[
+        str,
+        _description("Folder whose folders are checkpoints of pipelines: pages show their journals; empty: none."),
+    ] = ""
     ui_environment: Annotated[
         str, _description("Name of the environment, shown on every page: `production`; empty: none.", max_length=100)
     ] = ""

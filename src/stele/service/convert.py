@@ -137,7 +137,7 @@ def make_example(request: SchemaRequest, limits: Limits | None = None) -> Exampl
     parsed = _parse_request(fmt, request, limits)
     codec = fmt.codec(parsed)
     datum = codec.example()
-    return ExampleAnswer(_datum_as_json(fmt, parsed, datum), base64.b64encode(codec.encode(datum)).decode())
+    return ExampleAnswer(convert_datum_to_json(fmt, parsed, datum), base64.b64encode(codec.encode(datum)).decode())
 
 
 def list_fields(request: SchemaRequest, limits: Limits | None = None) -> FieldsAnswer:
@@ -152,7 +152,7 @@ def _parse_request(fmt: Format[Any], request: SchemaRequest, limits: Limits | No
     return parse_candidate(fmt, candidate, limits or Limits(), strict=True)
 
 
-def _datum_as_json(fmt: Format[Any], parsed: Any, datum: Any) -> Any:
+def convert_datum_to_json(fmt: Format[Any], parsed: Any, datum: Any) -> Any:
     """Return the datum as JSON, led by the schema where that can be had."""
     if isinstance(fmt, ToModel):
         try:

@@ -44,11 +44,18 @@ class KnownVerdicts(NamedTuple):
 
 
 class VersionQuestions:
-    """Makes the questions about versions of one subject: the same ones that a registration asks."""
+    """Makes the questions about versions of one subject: the same ones that a registration asks.
 
-    def __init__(self, state: State, key: SubjectKey) -> None:
+    Args:
+        state: The registry.
+        key: The subject.
+        ruleset: What decides instead of the ruleset in force; None: that one, '': the format's own.
+    """
+
+    def __init__(self, state: State, key: SubjectKey, ruleset: str | None = None) -> None:
         self._state = state
-        self._ruleset = queries.settings_for(state, SettingsLevel(*key)).ruleset or ""
+        in_force = queries.settings_for(state, SettingsLevel(*key)).ruleset or ""
+        self._ruleset = in_force if ruleset is None else ruleset
         self._adopted: dict[str, tuple[tuple[str, int], ...]] = {}
         self._closures: dict[tuple[Reference, ...], tuple[tuple[str, bytes], ...] | None] = {(): ()}
 

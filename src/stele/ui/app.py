@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Any
 
 from litestar import Litestar, Request
 from litestar.types import ASGIApp, Middleware, Receive, Scope, Send
@@ -15,6 +15,7 @@ from stele.service.policies import parse_level_name
 from stele.service.registry import Registry
 from stele.ui import assets
 from stele.ui.errors import make_error_handler
+from stele.ui.forms import CHANGES_NOTHING, create_form_handlers
 from stele.ui.options import UiOptions
 from stele.ui.pages import Site, create_handlers
 from stele.ui.routes import (
@@ -32,9 +33,7 @@ from stele.ui.routes import (
     usage,
     versions,
 )
-
-CHANGES_NOTHING: Final = "stele_changes_nothing"
-"""Option of an endpoint for POST that only asks: read-only pages answer it."""
+from stele.ui.work import list_form_pages, list_work_pages, transfer
 
 _MODULES = (
     home,
@@ -80,12 +79,14 @@ def refuse_changes(options: UiOptions) -> Middleware:
 def application(registry: Registry, options: UiOptions | None = None, **litestar_options: Any) -> Litestar:
     """Return the pages as an application of its own. Keyword arguments go to Litestar as they are."""
     site = Site(registry, options or UiOptions())
-    pages = (page for module in _MODULES for page in module.list_pages())
+    pages = [page for module in _MODULES for page in module.list_pages()] + list_work_pages()
     handlers: list[Any] = [handler for page in pages for handler in create_handlers(site, page)]
+    handlers += [handler for form in list_form_pages() for handler in create_form_handlers(site, form)]
     for module in _MODULES:
         create_routes = getattr(module, "create_routes", None)
         if create_routes is not None:
             handlers += create_routes(site)
+    handlers += transfer.create_routes(site)
     return DialectApplication(
         route_handlers=[*handlers, *assets.create_routes()],
         registry=registry,

@@ -59,6 +59,23 @@ READING: Final = frozenset(
 """Operations that pages offer although they are read-only."""
 
 
+DONE: Final = MappingProxyType(
+    {
+        "registered": "The version is registered.",
+        "same": "The same schema was registered already. Nothing changed.",
+        "policy": "The policy is set.",
+        "mode": "The mode is set.",
+        "deleted": "Deleted. Its ids are still answered, and it can be recovered.",
+        "purged": "Deleted for good.",
+        "recovered": "Recovered: it is the newest version now.",
+        "adopted": "The registry decides by this version from now on.",
+        "paused": "Paused. Nothing is lost: it goes on from there.",
+        "resumed": "Resumed.",
+    }
+)
+"""What a page says of the change that led to it, by the value of `done` in its query."""
+
+
 class Control(msgspec.Struct, frozen=True):
     """Something the caller may want to do from a page.
 
@@ -193,7 +210,9 @@ class PageFrame:
         self.options = page.options
         self.version = __version__
         self.caller_name = page.caller_name
+        self.base_uri = page.base_uri
         self.query = page.request.query_params.get("q", "")
+        self.done = DONE.get(page.request.query_params.get("done", ""), "")
         self.menu = [
             MenuSection(label, [self._make_entry(page, item, current) for item in items])
             for label, items in groupby(MENU, key=lambda item: item.section)

@@ -9,7 +9,7 @@ import httpx
 import msgspec
 import pytest
 from tests.unit.ui.conftest import JSON, open_client, open_server, register
-from tools.ui_assets import PACKAGES, check_files
+from tools.ui_assets import EDITOR_FILE, PACKAGES, check_files, list_bundled_packages
 
 from stele.errors import InvalidRequest
 from stele.server.settings import load_settings
@@ -87,7 +87,9 @@ def test_files_of_others_are_those_that_are_recorded() -> None:
     assert check_files() == []
     for client in open_client():
         licences = client.get("/ui/about.json").json()["licences"]
-        assert [row["files"] for row in licences] == [", ".join(file.name for file in each.files) for each in PACKAGES]
+        fetched = [", ".join(file.name for file in each.files) for each in PACKAGES]
+        bundled = [EDITOR_FILE for _ in list_bundled_packages()]
+        assert [row["files"] for row in licences] == [*fetched, *bundled]
         assert all(row["licence"] and row["version"] for row in licences)
 
 

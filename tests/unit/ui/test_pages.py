@@ -20,6 +20,7 @@ from stele.service.subject_index import SubjectIndex
 from stele.storage.memory import MemoryLog
 
 PARAMETERS = {"name": ("orders", ":.team:orders", "payments", "clicks", "gone", "address")}
+NAMESPACES = (":.:", ":.team:")
 
 
 def list_templates() -> list[str]:
@@ -31,6 +32,7 @@ def list_templates() -> list[str]:
         if isinstance(route, HTTPRoute)
         and "GET" in route.methods
         and not route.path_format.endswith("/download")
+        and not {"{subscription}", "{pipeline}"} & set(route.path_format.split("/"))
         and not route.path_format.startswith("/ui/static/")
     )
 
@@ -40,6 +42,8 @@ def list_paths(template: str) -> list[str]:
     if "{" not in template:
         return [template]
     (name,) = re.findall(r"{(\w+)}", template)
+    if template.startswith("/ui/levels/"):
+        return [template.replace(f"{{{name}}}", value) for value in NAMESPACES]
     return [template.replace(f"{{{name}}}", value) for value in PARAMETERS[name]]
 
 

@@ -1,0 +1,163 @@
+"""Pages with a form: what is sent is checked, shown again beside what is wrong with it, or done and led on from.
+
+A form is sent to the address of its page, with `.json` behind it for the JSON twin, as a browser sends it or as a JSON
+object. Whether another site made the browser send it is the server's business (`server.site_guard`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from functools import partial
+from typing import Any, Final, NamedTuple
+from urllib.parse import parse_qs
+
+import msgspec
+from litestar import Request, Response, post
+from litestar.datastructures import UploadFile
+from litestar.exceptions import HTTPException
+from litestar.handlers import HTTPRouteHandler
+
+from stele.apis.http.requests import decode_body, read_bytes
+from stele.errors import InvalidRequest, TooLarge
+from stele.ui.pages import Page, PageFrame, PageRequest, Site, create_handlers, render_page
+
+CHANGES_NOTHING: Final = "stele_changes_nothing"
+"""Option of an endpoint for POST that only asks: read-only pages answer it."""
+_MOST_VALUES: Final = 500
+_FORM: Final = "application/x-www-form-urlencoded"
+_UPLOAD: Final = "multipart/form-data"
+
+
+class FieldProblem(msgspec.Struct, frozen=True):
+    """What is wrong with a field of a form.
+
+    field    its name; '' for the form as a whole
+    message  what is wrong, and what would be right
+    line     of the field's text, from 1; None where it has none
+    """
+
+    field: str
+    message: str
+    line: int | None = None
+
+
+class Destination(msgspec.Struct, frozen=True):
+    """Where a form leads that did what it should; location is a path below `/ui`."""
+
+    location: str
+
+
+class Form:
+    """What was sent.
+
+    Args:
+        values: Of the fields, by name; several of one name stand in their order.
+        files: Uploaded files that are not empty, by name of the field.
+    """
+
+    def __init__(self, values: Mapping[str, Sequence[str]], files: Mapping[str, bytes] | None = None) -> None:
+        self._values = values
+        self.files = files or {}
+
+    def get(self, name: str, default: str = "") -> str:
+        """Return the last value of a field."""
+        values = self._values.get(name)
+        return values[-1] if values else default
+
+    def get_all(self, name: str) -> Sequence[str]:
+        """Return all values of a field."""
+        return self._values.get(name, ())
+
+
+async def read_form(request: Request[Any, Any, Any]) -> Form:
+    """Return the form that a request sends. Raises `InvalidRequest`, `TooLarge`."""
+    media_type = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+    if media_type == _UPLOAD:
+        return await _read_upload(request)
+    if media_type == "application/json":
+        body = decode_body(await read_bytes(request), dict[str, str | list[str] | int | bool | None])
+        return Form({name: _list_values(value) for name, value in body.items()})
+    if media_type not in {_FORM, ""}:
+        raise InvalidRequest(f"a form is sent as {_FORM}, {_UPLOAD} or application/json, not as {media_type}")
+    text = (await read_bytes(request)).decode("utf-8", "replace")
+    try:
+        return Form(parse_qs(text, keep_blank_values=True, max_num_fields=_MOST_VALUES))
+    except ValueError:
+        raise TooLarge(f"a form has at most {_MOST_VALUES} fields") from None
+
+
+def _list_values(value: Any) -> list[str]:
+    if isinstance(value, list):
+        return value
+    return [] if value is None else [str(value).lower() if isinstance(value, bool) else str(value)]
+
+
+async def _read_upload(request: Request[Any, Any, Any]) -> Form:
+    try:
+        sent = await request.form()
+    except HTTPException as error:
+        raise InvalidRequest(f"the form cannot be read: {error.detail}") from None
+    except (ValueError, UnicodeDecodeError):
+        raise InvalidRequest("the form cannot be read") from None
+    values: dict[str, list[str]] = {}
+    files: dict[str, bytes] = {}
+    for name, value in sent.multi_items():
+        if isinstance(value, UploadFile):
+            body = await value.read()
+            if body:
+                files[name] = body
+        else:
+            values.setdefault(name, []).append(str(value))
+    return Form(values, files)
+
+
+Submit = Callable[[PageRequest, Form], Awaitable[msgspec.Struct]]
+"""Does what a form asks for: returns what its page shows then (`problems` are what is wrong), or a `Destination`."""
+
+
+class FormPage(NamedTuple):
+    """A page with a form.
+
+    page       with the empty form
+    submit     what becomes of a form that was sent; its name and docstring are those of the endpoint
+    right      the right that sending it wants
+    asks_only  whether sending it changes nothing
+    """
+
+    page: Page
+    submit: Submit
+    right: dict[str, Any]
+    asks_only: bool = False
+
+
+def create_form_handlers(site: Site, form_page: FormPage) -> list[HTTPRouteHandler]:
+    """Return the endpoints of a page with a form: the page, what it is sent to, and the JSON twins of both."""
+    page = form_page.page
+    opt = form_page.right | ({CHANGES_NOTHING: True} if form_page.asks_only else {})
+
+    async def submit_form(request: Request[Any, Any, Any]) -> Response[bytes]:
+        asked = PageRequest(site, request)
+        shown = await form_page.submit(asked, await read_form(request))
+        if isinstance(shown, Destination):
+            target = PageFrame(asked, "", None).link(shown.location)
+            return Response(b"", status_code=303, headers={"location": target})
+        render = partial(
+            render_page, asked, page.template, shown, current=page.menu, status=_find_status(shown), **page.helpers
+        )
+        return await site.registry.run_stateless(render) if page.in_thread else render()
+
+    async def submit_json(request: Request[Any, Any, Any]) -> Response[bytes]:
+        shown = await form_page.submit(PageRequest(site, request), await read_form(request))
+        return Response(msgspec.json.encode(shown), status_code=_find_status(shown), media_type="application/json")
+
+    handlers = create_handlers(site, page)
+    twin = page.twin or f"{page.path}.json"
+    for path, endpoint, suffix in ((page.path, submit_form, ""), (twin, submit_json, "_json")):
+        endpoint.__name__ = endpoint.__qualname__ = form_page.submit.__name__ + suffix
+        endpoint.__doc__ = form_page.submit.__doc__
+        handlers.append(post(path, opt=opt, status_code=200)(endpoint))
+    return handlers
+
+
+def _find_status(shown: msgspec.Struct) -> int:
+    return 422 if getattr(shown, "problems", ()) else 200

@@ -1,0 +1,133 @@
+"""The journal: what changed, newest first, and live as long as the page is open."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+import msgspec
+
+from stele.apis.http.access import Place, access
+from stele.apis.http.requests import parse_whole_number
+from stele.core.access import Operation
+from stele.service.journal import JournalEntry, read_page
+from stele.ui.pages import Page, PageRequest
+
+_ROWS: Final = 50
+_RECORDS: Final = 500
+"""Records of the log that are read at a time, backwards."""
+_MOST_RECORDS: Final = 5_000
+"""Records of the log that one page looks through for rows that pass its filters."""
+_LAST: Final = 2**63 - 1
+KINDS: Final = (
+    "registered",
+    "soft_deleted",
+    "purged",
+    "subject_created",
+    "subject_changed",
+    "subject_closed",
+    "settings_changed",
+    "mode_changed",
+    "namespace_created",
+    "namespace_changed",
+    "namespace_deleted",
+    "binding_added",
+    "binding_removed",
+    "item_changed",
+    "item_removed",
+    "codec_added",
+    "encoding_assigned",
+    "ruleset_adopted",
+    "ids_skipped",
+)
+"""Kinds of entries that can be asked for."""
+
+
+class JournalRow(msgspec.Struct, frozen=True):
+    """An entry; details are its texts in short."""
+
+    entry: JournalEntry
+    details: str
+
+
+class LiveJournalPage(msgspec.Struct, frozen=True):
+    """Entries of the journal, newest first.
+
+    before   the page shows records up to this one
+    older    where older entries begin; None: there are none
+    end      the newest record
+    is_live  whether the page follows the journal
+    """
+
+    rows: Sequence[JournalRow]
+    kind: str
+    subject: str
+    namespace: str
+    actor: str
+    kinds: Sequence[str]
+    before: int
+    older: int | None
+    end: int
+    is_live: bool
+
+
+async def view_journal(page: PageRequest) -> LiveJournalPage:
+    """Show what changed, newest first, filtered by kind, subject, namespace and who did it."""
+    kind, subject, actor = (page.get_query(name).strip() for name in ("kind", "subject", "actor"))
+    namespace = page.get_query("ns").strip()
+    end = (await page.registry.fresh_state()).seq
+    asked = page.get_query("before")
+    before = min(parse_whole_number("before", asked, 1, _LAST), end) if asked else end
+    rows: list[JournalEntry] = []
+    place = before
+    while place > 0 and len(rows) < _ROWS and before - place < _MOST_RECORDS:
+        after = max(0, place - _RECORDS)
+        found = await read_page(page.registry, after, place - after)
+        rows += [
+            entry
+            for entry in reversed(found.entries)
+            if kind in ("", entry.kind)
+            and (not subject or subject.lower() in (entry.subject or "").lower())
+            and (not namespace or entry.namespace == ("" if namespace == "." else namespace))
+            and actor in ("", entry.actor)
+        ]
+        place = after
+    if len(rows) > _ROWS:
+        last = rows[_ROWS - 1].seq
+        rows = [row for row in rows if row.seq >= last]  # A record is not torn apart.
+        place = last - 1
+    return LiveJournalPage(
+        rows=[JournalRow(entry, _describe_details(entry.details)) for entry in rows],
+        kind=kind,
+        subject=subject,
+        namespace=namespace,
+        actor=actor,
+        kinds=KINDS,
+        before=before,
+        older=place or None,
+        end=end,
+        is_live=not asked,
+    )
+
+
+def _describe_details(details: dict[str, Any]) -> str:
+    """Return what an entry says beside its names, on one line."""
+    parts = []
+    for name, value in details.items():
+        if name == "sha256":
+            continue
+        if name == "references":
+            text = ", ".join(f"{row['subject']} {row['version']}" for row in value)
+        elif isinstance(value, dict):
+            text = ", ".join(f"{key} {each}" for key, each in value.items() if each not in ("", [], None))
+        elif isinstance(value, list | tuple):
+            text = ", ".join(map(str, value))
+        else:
+            text = str(value)
+        parts.append(f"{name.replace('_', ' ')}: {text}")
+    return "; ".join(parts)
+
+
+def list_pages() -> list[Page]:
+    """Return the pages of this module."""
+    return [Page("/ui/journal", view_journal, "journal.html.j2", access(Operation.READ, Place.LIST), menu="/journal")]

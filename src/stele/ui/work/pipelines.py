@@ -1,0 +1,96 @@
+"""Pipelines that fill tables: state, dead letters by reason, and what the next version would change."""
+
+from __future__ import annotations
+
+from asyncio import to_thread
+from collections.abc import Sequence
+
+import msgspec
+
+from stele.apis.http.access import Place, access
+from stele.apis.http.dependencies import VOLATILE
+from stele.core import queries
+from stele.core.access import Operation
+from stele.core.model import SubjectKey
+from stele.errors import InvalidName
+from stele.service.pipeline_journals import PipelineJournal, list_journals, read_journal
+from stele.service.policies import parse_level_name
+from stele.ui.links import subject_path
+from stele.ui.pages import Page, PageRequest
+
+
+class PipelinesPage(msgspec.Struct, frozen=True):
+    """All pipelines; is_set tells whether the server knows a folder of checkpoints."""
+
+    is_set: bool
+    pipelines: Sequence[PipelineJournal]
+
+
+class UsedSubject(msgspec.Struct, frozen=True):
+    """A subject whose records a pipeline reads.
+
+    used    version whose columns the table has
+    before  versions it had before
+    latest  newest active version; 0: the registry has none that the caller may read
+    path    of the comparison of the two, below `/ui`; '' where there is none
+    """
+
+    name: str
+    used: int
+    before: Sequence[int]
+    latest: int
+    path: str
+
+
+class PipelinePage(msgspec.Struct, frozen=True):
+    """A pipeline, and the subjects it reads."""
+
+    journal: PipelineJournal
+    subjects: Sequence[UsedSubject]
+
+
+async def view_pipelines(page: PageRequest) -> PipelinesPage:
+    """List the pipelines whose journals the server can read."""
+    folder = page.options.pipelines
+    return PipelinesPage(bool(folder), await to_thread(list_journals, folder) if folder else ())
+
+
+async def view_pipeline(page: PageRequest) -> PipelinePage:
+    """Show what a pipeline has done, which records it could not decode, and what its tables would change next."""
+    journal = await to_thread(read_journal, page.options.pipelines, page.get_segment("pipeline"))
+    await page.registry.fresh_state()
+    return PipelinePage(
+        journal, [_find_next(page, name, used) for name, used in journal.totals.versions.items() if used]
+    )
+
+
+def _find_next(page: PageRequest, name: str, used: Sequence[int]) -> UsedSubject:
+    latest, path = 0, ""
+    try:
+        level = parse_level_name(name)
+    except InvalidName:
+        return UsedSubject(name, used[-1], used[:-1], 0, "")
+    key = SubjectKey(level.namespace or "", level.subject or "")
+    if page.registry.access.can_read(key):
+        newest = queries.latest_version(page.registry.state.find_subject(key))
+        if newest is not None:
+            latest = newest.version_number
+            is_behind = latest > used[-1] > 0
+            path = subject_path(key, f"compare?old={used[-1]}&new={latest}" if is_behind else "")
+    return UsedSubject(name, used[-1], used[:-1], latest, path)
+
+
+def list_pages() -> list[Page]:
+    """Return the pages of this module."""
+    right = access(Operation.READ, Place.REGISTRY) | {VOLATILE: True}
+    return [
+        Page("/ui/pipelines", view_pipelines, "pipelines.html.j2", right, menu="/pipelines"),
+        Page(
+            "/ui/pipelines/{pipeline:str}",
+            view_pipeline,
+            "pipeline.html.j2",
+            right,
+            menu="/pipelines",
+            twin="/ui/pipelines/{pipeline:str}/journal.json",
+        ),
+    ]

@@ -1,0 +1,507 @@
+"""The pages on which people work: each does what its form says, says what is wrong, and writes nothing by looking."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+from tests.unit.ui.conftest import ADDRESS, JSON, make_order, open_client, register
+
+from stele.core.audit_chain import AuditEntry
+from stele.service.audit_file import AuditFile
+from stele.spark.pipeline.journal import BatchEntry, BatchJournal, pipeline_lock
+from stele.spark.pipeline.journal import BatchReport as WrittenReport
+from stele.spark.pipeline.schema_evolution import ColumnChange, TableChange
+
+FORM = {"content-type": "application/x-www-form-urlencoded"}
+REFERENCE = {"ref_name": "org.shop.Address", "ref_subject": "address", "ref_version": "1"}
+
+
+@pytest.fixture
+def server() -> Iterator[httpx.Client]:
+    """A client of a server of its own, for tests that change something."""
+    yield from open_client()
+
+
+def count_records(client: httpx.Client) -> int:
+    """How long the log is."""
+    return int(client.get("/api/journal?limit=0").json()["end"])
+
+
+def send(client: httpx.Client, path: str, **fields: Any) -> httpx.Response:
+    """The answer to a form, as a browser sends it."""
+    return client.post(path, data=fields)
+
+
+def send_json(client: httpx.Client, path: str, **fields: Any) -> Any:
+    """What the JSON twin says to a form."""
+    return json.loads(client.post(f"{path}.json", content=json.dumps(fields), headers=JSON).text)
+
+
+# --- register ---------------------------------------------------------------------------------------------------------
+
+
+def test_a_first_version_is_checked_then_registered(server: httpx.Client) -> None:
+    """A check writes nothing; registering leads to the page of the version; sending it again changes nothing."""
+    text = json.dumps(ADDRESS, indent=2)
+    before = count_records(server)
+    checked = send(server, "/ui/register", subject="address", format="avro", schema=text, action="check")
+    assert checked.status_code == 200
+    assert "The registry takes it as version 1" in checked.text
+    assert "address-value" in checked.text
+    assert count_records(server) == before
+    made = send(server, "/ui/register", subject="address", format="avro", schema=text, action="register", latest="0")
+    assert (made.status_code, made.headers["location"]) == (303, "/ui/subjects/address?version=1&done=registered")
+    assert "The version is registered." in server.get(made.headers["location"]).text
+    assert server.get("/subjects/address/versions/1").json()["schema"] == text
+    end = count_records(server)
+    again = json.dumps(ADDRESS)
+    assert send_json(server, "/ui/register", subject="address", schema=again, action="register") == {
+        "location": "/subjects/address?version=1&done=same"
+    }
+    assert send_json(server, "/ui/register", subject="address", schema=again)["report"]["same"] == 1
+    assert count_records(server) == end
+    entry = server.get("/api/journal?after=0").json()["entries"][-1]
+    assert (entry["kind"], entry["via"]) == ("registered", "ui")
+
+
+def test_a_refused_version_names_reasons_and_fixes(server: httpx.Client) -> None:
+    """A break is refused by the check and by registering, with place, reason and fix, and nothing is written."""
+    register(server, "orders", make_order())
+    text = json.dumps(make_order({"name": "total", "type": "long"}))
+    before = count_records(server)
+    report = send_json(server, "/ui/register", subject="orders", schema=text)["report"]
+    assert report["against"] == 1
+    (finding,) = report["findings"]
+    assert finding["rule"] == "READER_FIELD_MISSING_DEFAULT_VALUE"
+    assert finding["path"]
+    assert finding["why"]
+    assert finding["fix"]
+    page = send(server, "/ui/register", subject="orders", schema=text, action="register")
+    assert page.status_code == 422
+    assert "Nothing was registered" in page.text
+    assert "reader field missing default value" in page.text
+    assert "<b>Fix:</b>" in page.text
+    assert count_records(server) == before
+    mended = json.dumps(make_order({"name": "total", "type": "long", "default": 0}))
+    assert send(server, "/ui/register", subject="orders", schema=mended, action="register").status_code == 303
+
+
+def test_who_else_breaks_through_references(server: httpx.Client) -> None:
+    """A change that its own policy takes shows which schemas refer to it and would break, at which distance."""
+    register(server, "address", ADDRESS)
+    server.put("/config/address", content='{"compatibility": "NONE"}', headers=JSON)
+    order = make_order({"name": "address", "type": "org.shop.Address"})
+    register(server, "orders", order, references=[{"name": "org.shop.Address", "subject": "address", "version": 1}])
+    basket = {"type": "record", "name": "Basket", "fields": [{"name": "first", "type": "org.shop.Order"}]}
+    register(server, "baskets", basket, references=[{"name": "org.shop.Order", "subject": "orders", "version": 1}])
+    changed = json.dumps({**ADDRESS, "fields": [{"name": "city", "type": "int"}]})
+    report = send_json(server, "/ui/register", subject="address", schema=changed)["report"]
+    assert report["findings"] == []
+    assert [(row["subject"], row["distance"]) for row in report["affected"]] == [("orders", 1), ("baskets", 2)]
+    assert all(row["findings"][0]["rule"] == "TYPE_MISMATCH" for row in report["affected"])
+    harmless = json.dumps({**ADDRESS, "doc": "Where."})
+    rows = send_json(server, "/ui/register", subject="address", schema=harmless)["report"]["affected"]
+    assert not any(row["findings"] or row["problem"] for row in rows)
+    renamed = json.dumps({**ADDRESS, "name": "Place"})
+    rows = send_json(server, "/ui/register", subject="address", schema=renamed)["report"]["affected"]
+    assert all(row["problem"] for row in rows)
+    page = send(server, "/ui/register", subject="address", schema=changed)
+    assert "✗ breaks" in page.text
+
+
+def test_missing_references_are_found(server: httpx.Client) -> None:
+    """A name that the text uses becomes a reference to the subject that has the type; what nobody knows is said."""
+    register(server, "address", ADDRESS)
+    text = json.dumps(make_order({"name": "a", "type": "org.shop.Address"}, {"name": "b", "type": "org.shop.Nobody"}))
+    found = send_json(server, "/ui/register", subject="orders", schema=text, action="detect")
+    assert found["references"] == [{"name": "org.shop.Address", "subject": "address", "version": "1"}]
+    assert found["missing"] == ["org.shop.Nobody"]
+    text = json.dumps(make_order({"name": "a", "type": "org.shop.Address"}))
+    refused = send(server, "/ui/register", subject="orders", schema=text, action="register")
+    assert refused.status_code == 422
+    made = send(server, "/ui/register", subject="orders", schema=text, action="register", **REFERENCE)
+    assert made.status_code == 303
+    shown = server.get("/ui/subjects/orders/register.json").json()
+    assert shown["references"] == [{"name": "org.shop.Address", "subject": "address", "version": "1"}]
+    assert shown["latest"] == 1
+
+
+@pytest.mark.parametrize(
+    ("fields", "field", "word"),
+    [
+        ({"subject": "", "schema": '"int"'}, "subject", "Name the subject"),
+        ({"subject": ":.team:", "schema": '"int"'}, "subject", "namespace"),
+        ({"subject": "a\tb", "schema": '"int"'}, "subject", "control"),
+        ({"subject": "x", "schema": " "}, "schema", "Write or paste"),
+        ({"subject": "x", "schema": '{\n"type": }'}, "schema", "Line 2"),
+        ({"subject": "x", "schema": '"int"', "ref_name": "a", "ref_subject": ""}, "references", "Reference 1"),
+        (
+            {"subject": "x", "schema": '"int"', "ref_name": "a", "ref_subject": "b", "ref_version": "-3"},
+            "references",
+            "number",
+        ),
+    ],
+)
+def test_messages_stand_beside_their_field(server: httpx.Client, fields: dict[str, str], field: str, word: str) -> None:
+    """What is wrong is said at the field, in the page and in its twin, and what was typed is still there."""
+    page = send(server, "/ui/register", **fields, action="register")
+    assert page.status_code == 422
+    assert f'id="problem-{field}"' in page.text
+    (problem,) = send_json(server, "/ui/register", **fields)["problems"]
+    assert problem["field"] == field
+    assert word in problem["message"]
+
+
+def test_somebody_else_was_faster(server: httpx.Client) -> None:
+    """A version that came after the form was opened stops the registration."""
+    register(server, "orders", make_order())
+    text = json.dumps(make_order({"name": "b", "type": "int", "default": 1}))
+    late = send(server, "/ui/register", subject="orders", schema=text, action="register", latest="0")
+    assert late.status_code == 422
+    assert "Somebody else" in late.text
+    assert server.get("/subjects/orders/versions").json() == [1]
+
+
+def test_a_file_takes_the_place_of_the_text(server: httpx.Client) -> None:
+    """An uploaded file is registered as it is."""
+    text = b'syntax = "proto3";\nmessage Payment { int64 id = 1; }\n'
+    made = server.post(
+        "/ui/register",
+        data={"subject": "payments", "format": "protobuf", "action": "register", "schema": ""},
+        files={"file": ("payment.proto", text)},
+    )
+    assert made.status_code == 303, made.text
+    assert server.get("/subjects/payments/versions/latest").json()["schemaType"] == "PROTOBUF"
+
+
+# --- policy and mode --------------------------------------------------------------------------------------------------
+
+
+def test_a_policy_is_previewed_then_set(server: httpx.Client) -> None:
+    """The preview says which versions the policy would have refused, and writes nothing; saving sets it."""
+    server.put("/config/orders", content='{"compatibility": "NONE"}', headers=JSON)
+    register(server, "orders", make_order({"name": "a", "type": "string"}))
+    register(server, "orders", make_order())
+    register(server, "orders", make_order({"name": "a", "type": "int"}))
+    before = count_records(server)
+    shown = send_json(server, "/ui/subjects/orders/policy", policy="BACKWARD_TRANSITIVE", action="preview")
+    assert [(row["number"], row["accepted"]) for row in shown["preview"]] == [(3, False), (2, True), (1, True)]
+    assert shown["preview"][0]["findings"]
+    assert count_records(server) == before
+    page = send(server, "/ui/subjects/orders/policy", policy="BACKWARD", action="preview")
+    assert "refused" in page.text
+    saved = send(server, "/ui/subjects/orders/policy", policy="FULL", action="save")
+    assert saved.headers["location"] == "/ui/subjects/orders/policy?done=policy"
+    assert server.get("/config/orders").json()["compatibilityLevel"] == "FULL"
+    assert "set by this subject" in server.get("/ui/subjects/orders/policy").text
+    send(server, "/ui/subjects/orders/policy", policy="inherit", action="save")
+    assert server.get("/config/orders").status_code == 404
+
+
+def test_policies_of_namespaces_and_the_registry(server: httpx.Client) -> None:
+    """A namespace and the registry have the same form; a policy without a name is written in its fields."""
+    register(server, "orders", make_order(), prefix="/contexts/.team")
+    assert send(server, "/ui/policy", policy="FORWARD", action="save").status_code == 303
+    assert server.get("/ui/policy.json").json()["answer"]["name"] == "FORWARD"
+    custom = {"policy": "custom", "backward": "since", "backward_since": "2", "forward": "latest"}
+    made = send(server, "/ui/levels/%3A.team%3A/policy", **custom, action="save")
+    assert made.headers["location"] == "/ui/levels/%3A.team%3A/policy?done=policy"
+    shown = server.get("/ui/levels/%3A.team%3A/policy.json").json()
+    assert (shown["chosen"], shown["backward"], shown["forward"]) == ("custom", "since:2", "latest")
+    for wrong in ({"policy": "LAX"}, {"policy": "custom", "backward": "since", "backward_since": "x"}):
+        answer = send(server, "/ui/policy", **wrong, action="save")
+        assert answer.status_code == 422
+        assert 'id="problem-policy"' in answer.text
+    assert 'id="problem-ruleset"' in send(server, "/ui/policy", policy="FULL", ruleset="luck", action="save").text
+
+
+def test_a_mode_is_set_and_lifted(server: httpx.Client) -> None:
+    """READONLY refuses a registration, and the check says so before; inheriting lifts it."""
+    register(server, "orders", make_order())
+    assert send(server, "/ui/subjects/orders/policy", mode="READONLY", action="mode").status_code == 303
+    text = json.dumps(make_order({"name": "b", "type": "int", "default": 1}))
+    assert send_json(server, "/ui/register", subject="orders", schema=text)["report"]["mode"] == "READONLY"
+    assert send(server, "/ui/register", subject="orders", schema=text, action="register").status_code == 403
+    send(server, "/ui/subjects/orders/policy", mode="inherit", action="mode")
+    assert send(server, "/ui/register", subject="orders", schema=text, action="register").status_code == 303
+
+
+# --- benches ----------------------------------------------------------------------------------------------------------
+
+
+def test_two_texts_or_a_subject_are_checked(client: httpx.Client) -> None:
+    """The bench compares with a text or the versions of a subject, says what is malformed, writes nothing."""
+    before = count_records(client)
+    old, new = json.dumps(make_order()), json.dumps(make_order({"name": "b", "type": "int"}))
+    answer = send_json(client, "/ui/check", schema=new, against=old)["answer"]
+    assert not answer["compatible"]
+    assert send_json(client, "/ui/check", schema=old, against=new)["answer"]["compatible"]
+    shown = send_json(client, "/ui/check", schema=new, subject="orders", policy="BACKWARD_TRANSITIVE")
+    assert shown["compared"] == 4
+    assert not shown["answer"]["compatible"]
+    assert send_json(client, "/ui/check", schema=new, subject="nobody")["problems"][0]["field"] == "subject"
+    assert send_json(client, "/ui/check", schema="{")["problems"][0]["field"] == "schema"
+    assert send_json(client, "/ui/check", schema=new, against="{")["problems"][0]["field"] == "against"
+    assert "✗ Not compatible" in send(client, "/ui/check", schema=new, against=old).text
+    assert count_records(client) == before
+
+
+def test_bytes_are_decoded_or_the_page_says_why_not(client: httpx.Client) -> None:
+    """Hexadecimal, base64 and files; the schema that the id means; the byte at which data goes wrong."""
+    version = client.get("/subjects/orders/versions/1").json()
+    frame = b"\0" + version["id"].to_bytes(4, "big")
+    good = frame + b"\x54"
+    for data, notation in ((good.hex(" "), "auto"), ("0x" + good.hex(), "hex"), ("AAAAAAJU", "base64")):
+        (row, *_) = send_json(client, "/ui/decode", data=data, notation=notation)["readings"]
+        assert (row["wire"], row["subject"], row["version"]) == ("Confluent", "orders", 1)
+        assert json.loads(row["record"]) == {"id": 42}
+    shown = client.get("/ui/decode.json", params={"data": good.hex()}).json()
+    assert shown["readings"][0]["record"]
+    (row, *_) = send_json(client, "/ui/decode", data=(good + b"\1\2").hex())["readings"]
+    assert row["problem"]
+    assert row["record"] == ""
+    (row, *_) = send_json(client, "/ui/decode", data="0000ffffff00")["readings"]
+    assert "No schema is known" in row["problem"]
+    (row, *_) = send_json(client, "/ui/decode", data="54", level="orders")["readings"]
+    assert row["wire"] == "no frame"
+    uploaded = client.post("/ui/decode", files={"file": ("record.bin", good)})
+    assert "42" in uploaded.text
+    payment = client.get("/subjects/payments/versions/1").json()["id"]
+    (row, *_) = send_json(client, "/ui/decode", data=(b"\0" + payment.to_bytes(4, "big") + b"\0\x08\x07").hex())[
+        "readings"
+    ]
+    assert (row["message"], json.loads(row["record"])) == ("Payment", {"id": 7})
+    assert send_json(client, "/ui/decode", data="zz!")["problems"][0]["field"] == "data"
+    assert send_json(client, "/ui/decode", data="")["problems"][0]["field"] == "data"
+
+
+# --- delete and recover -----------------------------------------------------------------------------------------------
+
+
+def test_delete_softly_recover_and_delete_for_good(server: httpx.Client) -> None:
+    """Soft first; a recovered version has its text and id again; for good only with the name typed."""
+    register(server, "orders", make_order())
+    before = server.get("/subjects/orders/versions/1").json()
+    assert "Nothing stands against it" in server.get("/ui/subjects/orders/delete").text
+    gone = send(server, "/ui/subjects/orders/delete")
+    assert gone.headers["location"] == "/ui/subjects/orders/versions?done=deleted"
+    assert server.get("/subjects").json() == []
+    back = send(server, "/ui/subjects/orders/recover", version="1")
+    assert back.headers["location"].endswith("&done=recovered")
+    after = server.get("/subjects/orders/versions/latest").json()
+    assert (after["id"], after["schema"]) == (before["id"], before["schema"])
+    send(server, "/ui/subjects/orders/delete")
+    shown = server.get("/ui/subjects/orders/delete.json").json()
+    assert shown["for_good"]
+    refused = send(server, "/ui/subjects/orders/delete", typed="order")
+    assert refused.status_code == 422
+    assert 'id="problem-typed"' in refused.text
+    purged = send(server, "/ui/subjects/orders/delete", typed="orders", for_good="true")
+    assert purged.headers["location"] == "/ui/subjects?done=purged"
+    assert server.get("/subjects?deleted=true").json() == []
+
+
+def test_referrers_are_the_reason_for_a_refusal(server: httpx.Client) -> None:
+    """What others refer to cannot be deleted, and the page names them."""
+    register(server, "address", ADDRESS)
+    order = make_order({"name": "address", "type": "org.shop.Address"})
+    register(server, "orders", order, references=[{"name": "org.shop.Address", "subject": "address", "version": 1}])
+    shown = server.get("/ui/subjects/address/delete.json").json()
+    assert shown["referrers"] == [{"namespace": "", "subject": "orders", "version": 1, "to_version": 1}]
+    page = server.get("/ui/subjects/address/delete")
+    assert "cannot be deleted now" in page.text
+    assert re.search(r'<a href="/ui/subjects/orders\?version=1">', page.text)
+    assert send(server, "/ui/subjects/address/delete").status_code == 422
+    assert server.get("/subjects/address/versions").json() == [1]
+
+
+def test_a_deletion_that_became_one_for_good_is_asked_again(server: httpx.Client) -> None:
+    """A form for a soft deletion never deletes for good, whatever happened meanwhile."""
+    register(server, "orders", make_order())
+    server.delete("/subjects/orders")
+    late = send(server, "/ui/subjects/orders/delete", typed="orders", for_good="false")
+    assert late.status_code == 422
+    assert server.get("/subjects?deleted=true").json() == ["orders"]
+
+
+# --- the rest ---------------------------------------------------------------------------------------------------------
+
+
+def test_the_journal_filters_and_goes_back(client: httpx.Client) -> None:
+    """Kinds, subjects and namespaces filter; the newest entries stand first, and only the first page is live."""
+    rows = client.get("/ui/journal.json").json()["rows"]
+    assert [row["entry"]["seq"] for row in rows] == sorted((row["entry"]["seq"] for row in rows), reverse=True)
+    kinds = {
+        row["entry"]["kind"] for row in client.get("/ui/journal.json?kind=registered&subject=order").json()["rows"]
+    }
+    assert kinds == {"registered"}
+    team = client.get("/ui/journal.json?ns=team").json()["rows"]
+    assert {row["entry"]["namespace"] for row in team} == {"team"}
+    assert "hx-trigger" in client.get("/ui/journal").text
+    assert "every 5s" not in client.get("/ui/journal?before=3").text
+
+
+def test_the_journal_shows_each_entry_once(server: httpx.Client) -> None:
+    """Going back page by page shows the whole journal, newest first, also where a record has several entries."""
+    for number in range(40):
+        register(server, f"subject-{number}", '"int"')
+    seen: list[tuple[int, int]] = []
+    path = "/ui/journal.json"
+    while path:
+        shown = server.get(path).json()
+        seen += [(row["entry"]["seq"], row["entry"]["part"]) for row in shown["rows"]]
+        path = f"/ui/journal.json?before={shown['older']}" if shown["older"] else ""
+    entries = server.get("/api/journal?after=0&limit=1000").json()["entries"]
+    assert seen == sorted(((entry["seq"], entry["part"]) for entry in entries), reverse=True)
+
+
+def test_rulesets_and_their_impact(client: httpx.Client) -> None:
+    """The page asks about a ruleset by its address; one that nobody has is said at the field."""
+    shown = client.get("/ui/rulesets/impact.json?format=avro&ruleset=confluent").json()
+    assert shown["info"]["name"] == "confluent"
+    assert shown["rows"] == []
+    assert client.get("/ui/rulesets/impact.json?format=avro&ruleset=luck").json()["problems"]
+    assert send(client, "/ui/rulesets/impact", format="avro", ruleset="luck").status_code == 422
+
+
+def test_a_ruleset_is_adopted(server: httpx.Client) -> None:
+    """Adopting leads back to the list."""
+    register(server, "orders", make_order())
+    made = send(server, "/ui/rulesets/impact", format="avro", ruleset="confluent@1")
+    assert made.headers["location"] == "/ui/rulesets?done=adopted"
+
+
+def test_a_dump_is_exported_and_planned(server: httpx.Client) -> None:
+    """What one registry exports is all the same to itself, new to an empty one, and a conflict to another."""
+    register(server, "address", ADDRESS)
+    order = make_order({"name": "address", "type": "org.shop.Address"})
+    register(server, "orders", order, references=[{"name": "org.shop.Address", "subject": "address", "version": 1}])
+    dump = server.get("/ui/transfer/download").content
+    files = {"dump": ("schemas.dump", dump)}
+    same = json.loads(server.post("/ui/transfer.json", files=files).text)
+    assert (same["new"], same["same"], same["conflicts"]) == (0, 2, 0), same
+    for other in open_client():
+        new = json.loads(other.post("/ui/transfer.json", files=files).text)
+        assert (new["new"], new["same"], new["conflicts"]) == (2, 0, 0)
+        register(other, "address", '"int"')
+        wrong = json.loads(other.post("/ui/transfer.json", files=files).text)
+        assert wrong["conflicts"]
+        assert "✗ 1" in other.post("/ui/transfer", files=files).text or wrong["conflicts"] > 1
+        assert other.post("/ui/transfer", files={"dump": ("x", b"{nonsense")}).status_code == 422
+        assert other.post("/ui/transfer").status_code == 422
+
+
+def test_subscriptions_pause_and_resume(server: httpx.Client) -> None:
+    """A subscription is paused and resumed from its page."""
+    made = server.post(
+        "/subscriptions", content='{"sink": "https://sink.example.org/x", "protocol": "HTTP"}', headers=JSON
+    ).json()
+    path = f"/ui/events/{made['id']}"
+    assert server.get(path).status_code == 200
+    assert send(server, path, action="pause").headers["location"] == "/ui/events?done=paused"
+    assert server.get(f"{path}/state.json").json()["subscription"]["state"] == "paused"
+    assert send(server, path, action="resume").status_code == 303
+    assert send(server, path, action="dance").status_code == 422
+    assert server.get("/ui/events/nobody").status_code == 404
+
+
+def test_read_only_pages_only_ask() -> None:
+    """Pages that are read-only refuse every change, and still check, decode and plan."""
+    for client in open_client(ui_read_only=True):
+        register(client, "orders", make_order())
+        for path in ("/ui/register", "/ui/subjects/orders/delete", "/ui/subjects/orders/policy", "/ui/rulesets/impact"):
+            refused = send(client, path, subject="orders", schema='"int"', policy="NONE", action="save")
+            assert (refused.status_code, "read-only" in refused.text) == (403, True), path
+        assert send(client, "/ui/check", schema='"int"').status_code == 200
+        assert send(client, "/ui/decode", data="00").status_code == 200
+        for path in ("/ui/subjects/orders/delete", "/ui/subjects/orders/policy", "/ui/subjects/orders/register"):
+            page = client.get(path).text
+            assert "These pages are read-only" in page
+            assert "disabled" in page
+
+
+def test_another_site_cannot_send_a_form(server: httpx.Client) -> None:
+    """A form that a page of another origin sends changes nothing."""
+    refused = server.post(
+        "/ui/register",
+        data={"subject": "x", "schema": '"int"', "action": "register"},
+        headers={"origin": "https://evil.example.org"},
+    )
+    assert refused.status_code == 403
+    assert server.get("/subjects").json() == []
+
+
+def test_forms_are_bounded(server: httpx.Client) -> None:
+    """Too many fields, other media types and bad bytes are refused with a page."""
+    many = "&".join("a=1" for _ in range(600))
+    assert server.post("/ui/check", content=many, headers=FORM).status_code == 413
+    assert server.post("/ui/check", content="x", headers={"content-type": "text/plain"}).status_code == 422
+    assert server.post("/ui/check", content=b"\xff=\xff&schema=%FF", headers=FORM).status_code == 422
+    boundary = {"content-type": "multipart/form-data; boundary=x"}
+    assert server.post("/ui/check", content=b"--y\r\nnonsense", headers=boundary).status_code in {400, 422}
+
+
+def test_pipelines_are_read_from_the_journals_that_they_write(tmp_path: Path) -> None:
+    """The pages show what `BatchJournal` wrote: sums, dead letters by reason, changes, and what is newer here."""
+    journal = BatchJournal(str(tmp_path / "clicks"))
+    change = TableChange("shop.clicks", ColumnChange("add", ("total",), "bigint"))
+    entry = BatchEntry(0, ())
+    journal.save_entry(entry)
+    report = WrittenReport(
+        0,
+        at=1_790_000_000.0,
+        rows=10,
+        dead_letters=2,
+        tables={"shop.clicks": 10},
+        versions={"orders": 1},
+        codes={"UNKNOWN_ID": 2},
+        reasons={"no schema has the id 7": 2},
+        changes=(change,),
+    )
+    journal.finish_batch(entry, report)
+    (tmp_path / "damaged" / "stele").mkdir(parents=True)
+    (tmp_path / "damaged" / "stele" / "totals.json").write_text("{")
+    (tmp_path / "elsewhere").mkdir()
+    for client in open_client(ui_pipelines=str(tmp_path)):
+        register(client, "orders", make_order())
+        register(client, "orders", make_order({"name": "b", "type": "int", "default": 1}))
+        listed = client.get("/ui/pipelines.json").json()["pipelines"]
+        assert [row["name"] for row in listed] == ["clicks", "damaged"]
+        assert listed[1]["problem"]
+        shown = client.get("/ui/pipelines/clicks/journal.json").json()
+        assert shown["journal"]["totals"]["rows"] == 10
+        assert shown["journal"]["reasons"] == {"no schema has the id 7": 2}
+        assert shown["journal"]["batches"][0]["changes"][0]["change"]["path"] == ["total"]
+        assert [(row["used"], row["latest"]) for row in shown["subjects"]] == [(1, 2)]
+        page = client.get("/ui/pipelines/clicks").text
+        assert "no schema has the id 7" in page
+        assert "compare?old=1&amp;new=2" in page
+        assert client.get("/ui/pipelines/damaged").status_code == 200
+        with pipeline_lock(str(tmp_path / "clicks")):
+            assert client.get("/ui/pipelines/clicks/journal.json").json()["journal"]["running"] is True
+        for name in ("nobody", "elsewhere", "%2E%2E", "..%2Fclicks", "%00"):
+            assert client.get(f"/ui/pipelines/{name}").status_code in {404, 422}, name
+
+
+def test_refusals_are_read_from_the_audit_trail(tmp_path: Path) -> None:
+    """The newest refusals come first, a text filters them, and a half-written line does no harm."""
+    path = tmp_path / "audit.jsonl"
+    file = AuditFile(path)
+    details = {"method": "GET", "path": "/subjects/a", "status": 403, "error": "Forbidden", "operation": "read"}
+    entries = [AuditEntry(number, "refused", actor=f"user{number}", details=details) for number in range(1, 4)]
+    file.append([*entries, AuditEntry(9, "registered", actor="ann")], 1)
+    file.close()
+    with path.open("ab") as opened:
+        opened.write(b'{"kind":"refused"')
+    for client in open_client(audit_file=str(path)):
+        rows = client.get("/ui/refusals.json").json()["rows"]
+        assert [row["actor"] for row in rows] == ["user3", "user2", "user1"]
+        assert rows[0]["operation"] == "read"
+        assert len(client.get("/ui/refusals.json?text=USER2").json()["rows"]) == 1
+        assert "the right <b>read</b> is missing" in client.get("/ui/refusals").text
