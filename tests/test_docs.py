@@ -192,7 +192,7 @@ def test_names_in_docstrings_exist() -> None:
 
 CITATION = re.compile(r"\bSource: +(.{0,400})", re.DOTALL)
 CITED_PAGE = re.compile(r"docs/protocols/[\w./#-]*[\w#]")
-OWN_PAGES = "README|CHANGELOG|SECURITY|ARCHITECTURE|CONTRIBUTING"
+OWN_PAGES = "README|CHANGELOG|SECURITY|ARCHITECTURE|CONTRIBUTING|LICENSES"
 LOOSE_CITATION = re.compile(
     r"\breference notes\b|\bMODEL C\d|\bMODEL:|\bseed [0-9]|\bseed's\b|\(RIP-\d+|\(PDP-\d+"
     r"|\b(?:Redpanda|Pravega|AVRO-1124|the) seed (?:asks|says|wants)\b"
