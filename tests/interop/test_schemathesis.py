@@ -15,7 +15,7 @@ from stele.server.dialects import DIALECTS
 
 TOOL = Path(sys.prefix) / "tools" / "bin" / "schemathesis"
 """In the environment `make` builds from requirements/tools.lock."""
-SECONDS = {"confluent": 60}
+SECONDS = {"confluent": 60, "native": 45, "xregistry": 30}
 """How long a dialect is tried in the long form; the others, 20. Every day a share, as for generated examples."""
 CHECKS = (
     "not_a_server_error",

@@ -161,7 +161,7 @@ class ReadRequest(msgspec.Struct, frozen=True, omit_defaults=True):
     namespace: str | None = None
     subjects: tuple[SubjectName, ...] | None = None
     uids: tuple[Uid, ...] | None = None
-    after: SubjectName | None = None
+    after: tuple[str, str] | None = None
     texts: bool = False
 
 
@@ -172,13 +172,13 @@ class ReadAnswer(msgspec.Struct, frozen=True):
         authority: Base URI of the registry: the authority of whatever has no other one.
         position: Position among its events at which it was like this.
         versions: The versions; whole subjects.
-        next: Subject after which the next page begins; None: this is the last one.
+        next: Namespace and name of the subject after which the next page begins; None: this is the last one.
     """
 
     authority: str
     position: str
     versions: list[ReplicaVersion]
-    next: SubjectName | None = None
+    next: tuple[str, str] | None = None
 
 
 class ReplicaImportRequest(msgspec.Struct, frozen=True, omit_defaults=True):

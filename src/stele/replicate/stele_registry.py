@@ -128,7 +128,7 @@ class SteleRegistry:
     def _read_pages(self, request: ReadRequest) -> SourceListing:
         rows: list[ReplicaVersion] = []
         position = ""
-        after: SubjectName | None = None
+        after: tuple[str, str] | None = None
         while True:
             page = self._api.read_versions(
                 ReadRequest(request.namespace, request.subjects, after=after, texts=request.texts)

@@ -283,7 +283,7 @@ def build_error(error: RegistryError, path: str, instance: str) -> ErrorBody:
     )
 
 
-def handle_error(request: Request[Any, Any, Any], error: Exception) -> Response[bytes]:
+def handle_error(request: Request[Any, Any, Any], error: Exception) -> Response[Any]:
     """Answer an error: the exception handler of the application."""
     path = str(request.scope["path"])
     found = convert_error(error, path, request.method)

@@ -23,7 +23,7 @@ _INERT: Final = {"Content-Security-Policy": "sandbox; default-src 'none'"}
 _UNKNOWN_TYPE: Final = "application/octet-stream"
 
 
-def json_response(body: Any, status: int = 200, headers: Mapping[str, str] | None = None) -> Response[bytes]:
+def json_response(body: Any, status: int = 200, headers: Mapping[str, str] | None = None) -> Response[Any]:
     """Return an answer with a JSON body."""
     return Response(msgspec.json.encode(body), status_code=status, media_type=JSON, headers=dict(headers or {}))
 
@@ -63,7 +63,7 @@ def document_response(
     *,
     status: int = 200,
     location: str = "",
-) -> Response[bytes]:
+) -> Response[Any]:
     """Return the document of a version, with attributes in headers.
 
     Args:
@@ -100,7 +100,7 @@ def version_url(view: View, schema: ResourceEntity, version_id: str) -> str:
 
 async def schema_document(
     operations: Operations, group: str, identifier: str, *, status: int = 200, is_new: bool = False
-) -> Response[bytes]:
+) -> Response[Any]:
     """Return the document of the default version of a schema. Raises `RegistryError` (`not_found`)."""
     body = await operations.describe_schema(group, identifier)
     loader, view, schema = await operations.get_schema(group, identifier)
@@ -114,7 +114,7 @@ async def schema_document(
 
 async def version_document(
     operations: Operations, group: str, identifier: str, version_id: str, *, status: int = 200, is_new: bool = False
-) -> Response[bytes]:
+) -> Response[Any]:
     """Return the document of a version. Raises `RegistryError` (`not_found`)."""
     body = await operations.describe_version(group, identifier, version_id)
     loader, view, schema, version = await operations.get_version(group, identifier, version_id)

@@ -36,7 +36,7 @@ def list_query(request: Request[Any, Any, Any]) -> list[tuple[str, str]]:
 
 
 @get("/schemagroups", **READ, opt=access(Operation.LIST, Place.LIST))
-async def get_groups(operations: InjectedOperations, request: Request[Any, Any, Any]) -> Response[bytes]:
+async def get_groups(operations: InjectedOperations, request: Request[Any, Any, Any]) -> Response[Any]:
     # GET /schemagroups
     """Return the groups by id."""
     operations.require_whole()
@@ -46,14 +46,14 @@ async def get_groups(operations: InjectedOperations, request: Request[Any, Any, 
 
 
 @post("/schemagroups", **WRITE, opt=access(Operation.REGISTER, Place.INSIDE))
-async def post_groups(operations: InjectedOperations, request: Request[Any, Any, Any]) -> Response[bytes]:
+async def post_groups(operations: InjectedOperations, request: Request[Any, Any, Any]) -> Response[Any]:
     # POST /schemagroups
     """Create or replace groups by id."""
     return await _change_groups(operations, request, patch=False)
 
 
 @patch("/schemagroups", **WRITE, opt=access(Operation.REGISTER, Place.INSIDE))
-async def patch_groups(operations: InjectedOperations, request: Request[Any, Any, Any]) -> Response[bytes]:
+async def patch_groups(operations: InjectedOperations, request: Request[Any, Any, Any]) -> Response[Any]:
     # PATCH /schemagroups
     """Create or change groups by id."""
     return await _change_groups(operations, request, patch=True)
@@ -61,7 +61,7 @@ async def patch_groups(operations: InjectedOperations, request: Request[Any, Any
 
 async def _change_groups(
     operations: InjectedOperations, request: Request[Any, Any, Any], *, patch: bool
-) -> Response[bytes]:
+) -> Response[Any]:
     operations.require_no_default()
     operations.require_whole()
     body = await read_object(request)
@@ -113,21 +113,21 @@ def check_deleted(body: Members, singular: str, name: str, epoch: int, xid: str)
 
 
 @get(_GROUP, **READ, opt=access(Operation.LIST, Place.INSIDE))
-async def get_group(operations: InjectedOperations, group: Group) -> Response[bytes]:
+async def get_group(operations: InjectedOperations, group: Group) -> Response[Any]:
     # GET /schemagroups/{group}
     """Return a group."""
     return json_response(await operations.describe_group(read_group_id(group)))
 
 
 @put(_GROUP, **WRITE, opt=access(Operation.REGISTER))
-async def put_group(operations: InjectedOperations, request: Request[Any, Any, Any], group: Group) -> Response[bytes]:
+async def put_group(operations: InjectedOperations, request: Request[Any, Any, Any], group: Group) -> Response[Any]:
     # PUT /schemagroups/{group}
     """Create or replace a group, and create or replace the schemas in the request."""
     return await _change_group(operations, request, group, patch=False)
 
 
 @patch(_GROUP, **WRITE, opt=access(Operation.REGISTER))
-async def patch_group(operations: InjectedOperations, request: Request[Any, Any, Any], group: Group) -> Response[bytes]:
+async def patch_group(operations: InjectedOperations, request: Request[Any, Any, Any], group: Group) -> Response[Any]:
     # PATCH /schemagroups/{group}
     """Create or change a group, and create or change the schemas in the request."""
     return await _change_group(operations, request, group, patch=True)
@@ -135,7 +135,7 @@ async def patch_group(operations: InjectedOperations, request: Request[Any, Any,
 
 async def _change_group(
     operations: InjectedOperations, request: Request[Any, Any, Any], segment: str, *, patch: bool
-) -> Response[bytes]:
+) -> Response[Any]:
     operations.require_no_default()
     identifier = read_group_id(segment)
     body = await read_object(request)
@@ -150,7 +150,7 @@ async def _change_group(
 @post(_GROUP, **WRITE, opt=access(Operation.REGISTER, Place.INSIDE))
 async def post_schemas_by_type(
     operations: InjectedOperations, request: Request[Any, Any, Any], group: Group
-) -> Response[bytes]:
+) -> Response[Any]:
     # POST /schemagroups/{group}
     """Create or replace the schemas in the request; the group itself stays as it is."""
     operations.require_no_default()
@@ -192,7 +192,7 @@ async def delete_group(operations: InjectedOperations, group: Group) -> None:
 
 
 @get(_SCHEMAS, **READ, opt=access(Operation.READ, Place.INSIDE))
-async def get_schemas(operations: InjectedOperations, request: Request[Any, Any, Any], group: Group) -> Response[bytes]:
+async def get_schemas(operations: InjectedOperations, request: Request[Any, Any, Any], group: Group) -> Response[Any]:
     # GET /schemagroups/{group}/schemas
     """Return the schemas of a group by id."""
     identifier = read_group_id(group)
@@ -203,18 +203,14 @@ async def get_schemas(operations: InjectedOperations, request: Request[Any, Any,
 
 
 @post(_SCHEMAS, **WRITE, opt=access(Operation.REGISTER, Place.INSIDE))
-async def post_schemas(
-    operations: InjectedOperations, request: Request[Any, Any, Any], group: Group
-) -> Response[bytes]:
+async def post_schemas(operations: InjectedOperations, request: Request[Any, Any, Any], group: Group) -> Response[Any]:
     # POST /schemagroups/{group}/schemas
     """Create or replace schemas of a group by id."""
     return await _change_schemas(operations, request, group, patch=False)
 
 
 @patch(_SCHEMAS, **WRITE, opt=access(Operation.REGISTER, Place.INSIDE))
-async def patch_schemas(
-    operations: InjectedOperations, request: Request[Any, Any, Any], group: Group
-) -> Response[bytes]:
+async def patch_schemas(operations: InjectedOperations, request: Request[Any, Any, Any], group: Group) -> Response[Any]:
     # PATCH /schemagroups/{group}/schemas
     """Create or change schemas of a group by id."""
     return await _change_schemas(operations, request, group, patch=True)
@@ -222,7 +218,7 @@ async def patch_schemas(
 
 async def _change_schemas(
     operations: InjectedOperations, request: Request[Any, Any, Any], segment: str, *, patch: bool
-) -> Response[bytes]:
+) -> Response[Any]:
     operations.require_no_default()
     identifier = read_group_id(segment)
     body = await read_object(request)

@@ -20,14 +20,14 @@ from stele.core.access import Operation
 
 
 @get("/", **READ, opt=access(Operation.LIST, Place.LIST))
-async def get_registry(operations: InjectedOperations) -> Response[bytes]:
+async def get_registry(operations: InjectedOperations) -> Response[Any]:
     # GET /
     """Return the registry, with the members that `inline` names in full."""
     return json_response(await operations.describe_registry())
 
 
 @get("/export", **READ, opt=access(Operation.LIST, Place.LIST))
-async def export_registry(operations: InjectedOperations) -> Response[bytes]:
+async def export_registry(operations: InjectedOperations) -> Response[Any]:
     # GET /export
     """Return the whole registry as one document, which can be imported elsewhere."""
     operations.flags = msgspec.structs.replace(operations.flags, doc=True)
@@ -35,14 +35,14 @@ async def export_registry(operations: InjectedOperations) -> Response[bytes]:
 
 
 @put("/", **WRITE, opt=access(Operation.REGISTER, Place.REGISTRY))
-async def put_registry(operations: InjectedOperations, request: Request[Any, Any, Any]) -> Response[bytes]:
+async def put_registry(operations: InjectedOperations, request: Request[Any, Any, Any]) -> Response[Any]:
     # PUT /
     """Replace the attributes of the registry, and create or replace the groups in the request."""
     return await _change_registry(operations, request, patch=False)
 
 
 @patch("/", **WRITE, opt=access(Operation.REGISTER, Place.REGISTRY))
-async def patch_registry(operations: InjectedOperations, request: Request[Any, Any, Any]) -> Response[bytes]:
+async def patch_registry(operations: InjectedOperations, request: Request[Any, Any, Any]) -> Response[Any]:
     # PATCH /
     """Change attributes of the registry, and create or change the groups in the request."""
     return await _change_registry(operations, request, patch=True)
@@ -50,7 +50,7 @@ async def patch_registry(operations: InjectedOperations, request: Request[Any, A
 
 async def _change_registry(
     operations: InjectedOperations, request: Request[Any, Any, Any], *, patch: bool
-) -> Response[bytes]:
+) -> Response[Any]:
     operations.require_no_default()
     body = await read_object(request)
     await operations.write(lambda update: update.put_registry(body, patch=patch))
@@ -58,7 +58,7 @@ async def _change_registry(
 
 
 @post("/", **WRITE, opt=access(Operation.REGISTER, Place.INSIDE))
-async def post_groups_by_type(operations: InjectedOperations, request: Request[Any, Any, Any]) -> Response[bytes]:
+async def post_groups_by_type(operations: InjectedOperations, request: Request[Any, Any, Any]) -> Response[Any]:
     # POST /
     """Create or replace the groups in the request; the registry itself stays as it is."""
     operations.require_no_default()
@@ -76,28 +76,28 @@ async def post_groups_by_type(operations: InjectedOperations, request: Request[A
 
 
 @get("/capabilities", **READ, opt=NO_RIGHT_NEEDED)
-async def get_capabilities(operations: InjectedOperations) -> Response[bytes]:
+async def get_capabilities(operations: InjectedOperations) -> Response[Any]:
     # GET /capabilities
     """Return what the server can do."""
     return json_response((await operations.get_configuration())["capabilities"])
 
 
 @get("/capabilitiesoffered", **READ, opt=NO_RIGHT_NEEDED)
-async def get_offered_capabilities(operations: InjectedOperations) -> Response[bytes]:
+async def get_offered_capabilities(operations: InjectedOperations) -> Response[Any]:
     # GET /capabilitiesoffered
     """Return what each capability can be."""
     return json_response(build_offered_capabilities((await operations.get_configuration())["capabilities"]))
 
 
 @get("/model", **READ, opt=NO_RIGHT_NEEDED)
-async def get_model(operations: InjectedOperations) -> Response[bytes]:
+async def get_model(operations: InjectedOperations) -> Response[Any]:
     # GET /model
     """Return the whole model: groups of schemas, with all attributes."""
     return json_response((await operations.get_configuration())["model"])
 
 
 @get("/modelsource", **READ, opt=NO_RIGHT_NEEDED)
-async def get_model_source(operations: InjectedOperations) -> Response[bytes]:
+async def get_model_source(operations: InjectedOperations) -> Response[Any]:
     # GET /modelsource
     """Return what the model has beside what the core specification says."""
     return json_response((await operations.get_configuration())["modelsource"])

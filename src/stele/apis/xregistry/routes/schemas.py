@@ -54,7 +54,7 @@ def _require_known_default(operations: InjectedOperations, *, takes_request: boo
 
 
 @get(_SCHEMA, **READ, opt=access(Operation.READ))
-async def get_schema(operations: InjectedOperations, group: Group, schema: Schema) -> Response[bytes]:
+async def get_schema(operations: InjectedOperations, group: Group, schema: Schema) -> Response[Any]:
     # GET /schemagroups/{group}/schemas/{schema}
     """Return the document of the default version, or with `$details` the metadata of the schema."""
     place = read_group_id(group)
@@ -75,7 +75,7 @@ async def _find_default_url(operations: InjectedOperations, group: str, identifi
 @put(_SCHEMA, **WRITE, opt=access(Operation.REGISTER))
 async def put_schema(
     operations: InjectedOperations, request: Request[Any, Any, Any], group: Group, schema: Schema
-) -> Response[bytes]:
+) -> Response[Any]:
     # PUT /schemagroups/{group}/schemas/{schema}
     """Create a schema or replace its default version: its document, or with `$details` the metadata."""
     place = read_group_id(group)
@@ -98,7 +98,7 @@ async def put_schema(
 @patch(_SCHEMA, **WRITE, opt=access(Operation.REGISTER))
 async def patch_schema(
     operations: InjectedOperations, request: Request[Any, Any, Any], group: Group, schema: Schema
-) -> Response[bytes]:
+) -> Response[Any]:
     # PATCH /schemagroups/{group}/schemas/{schema}$details
     """Create a schema or change its metadata."""
     place = read_group_id(group)
@@ -110,7 +110,7 @@ async def patch_schema(
 
 async def _change_schema(
     operations: InjectedOperations, request: Request[Any, Any, Any], group: str, identifier: str, *, patch: bool
-) -> Response[bytes]:
+) -> Response[Any]:
     chosen = _require_known_default(operations)
     body = await read_object(request, has_headers=True)
 
@@ -130,7 +130,7 @@ async def _change_schema(
 @post(_SCHEMA, **WRITE, opt=access(Operation.REGISTER))
 async def post_version(
     operations: InjectedOperations, request: Request[Any, Any, Any], group: Group, schema: Schema
-) -> Response[bytes]:
+) -> Response[Any]:
     # POST /schemagroups/{group}/schemas/{schema}
     """Add a version, or replace the one that the request names: its document, or with `$details` its metadata."""
     place = read_group_id(group)
@@ -161,7 +161,7 @@ async def post_version(
 
 async def _describe_written_version(
     operations: InjectedOperations, group: str, identifier: str, version_id: str, *, is_new: bool
-) -> Response[bytes]:
+) -> Response[Any]:
     answer = await operations.describe_version(group, identifier, version_id)
     _, view, entity, _ = await operations.get_version(group, identifier, version_id)
     url = version_url(view, entity, version_id)
@@ -188,7 +188,7 @@ async def delete_schema(operations: InjectedOperations, group: Group, schema: Sc
 
 
 @get(_META, **READ, opt=access(Operation.READ))
-async def get_meta(operations: InjectedOperations, group: Group, schema: Schema) -> Response[bytes]:
+async def get_meta(operations: InjectedOperations, group: Group, schema: Schema) -> Response[Any]:
     # GET /schemagroups/{group}/schemas/{schema}/meta
     """Return what describes a schema as a whole."""
     return json_response(await operations.describe_meta(read_group_id(group), _read_plain_id(schema)))
@@ -197,7 +197,7 @@ async def get_meta(operations: InjectedOperations, group: Group, schema: Schema)
 @put(_META, **WRITE, opt=access(Operation.REGISTER))
 async def put_meta(
     operations: InjectedOperations, request: Request[Any, Any, Any], group: Group, schema: Schema
-) -> Response[bytes]:
+) -> Response[Any]:
     # PUT /schemagroups/{group}/schemas/{schema}/meta
     """Replace what describes a schema as a whole."""
     return await _change_meta(operations, request, group, schema, patch=False)
@@ -206,7 +206,7 @@ async def put_meta(
 @patch(_META, **WRITE, opt=access(Operation.REGISTER))
 async def patch_meta(
     operations: InjectedOperations, request: Request[Any, Any, Any], group: Group, schema: Schema
-) -> Response[bytes]:
+) -> Response[Any]:
     # PATCH /schemagroups/{group}/schemas/{schema}/meta
     """Change what describes a schema as a whole."""
     return await _change_meta(operations, request, group, schema, patch=True)
@@ -214,7 +214,7 @@ async def patch_meta(
 
 async def _change_meta(
     operations: InjectedOperations, request: Request[Any, Any, Any], group: str, schema: str, *, patch: bool
-) -> Response[bytes]:
+) -> Response[Any]:
     place, identifier = read_group_id(group), _read_plain_id(schema)
     chosen = _require_known_default(operations)
     body = await read_object(request)
@@ -232,7 +232,7 @@ async def _change_meta(
 @get(_VERSIONS, **READ, opt=access(Operation.READ))
 async def get_versions(
     operations: InjectedOperations, request: Request[Any, Any, Any], group: Group, schema: Schema
-) -> Response[bytes]:
+) -> Response[Any]:
     # GET /schemagroups/{group}/schemas/{schema}/versions
     """Return the versions of a schema by id."""
     place, identifier = read_group_id(group), _read_plain_id(schema)
@@ -245,7 +245,7 @@ async def get_versions(
 @post(_VERSIONS, **WRITE, opt=access(Operation.REGISTER))
 async def post_versions(
     operations: InjectedOperations, request: Request[Any, Any, Any], group: Group, schema: Schema
-) -> Response[bytes]:
+) -> Response[Any]:
     # POST /schemagroups/{group}/schemas/{schema}/versions
     """Create or replace versions of a schema by id."""
     return await _change_versions(operations, request, group, schema, patch=False)
@@ -254,7 +254,7 @@ async def post_versions(
 @patch(_VERSIONS, **WRITE, opt=access(Operation.REGISTER))
 async def patch_versions(
     operations: InjectedOperations, request: Request[Any, Any, Any], group: Group, schema: Schema
-) -> Response[bytes]:
+) -> Response[Any]:
     # PATCH /schemagroups/{group}/schemas/{schema}/versions
     """Create or change versions of a schema by id."""
     return await _change_versions(operations, request, group, schema, patch=True)
@@ -262,7 +262,7 @@ async def patch_versions(
 
 async def _change_versions(
     operations: InjectedOperations, request: Request[Any, Any, Any], group: str, schema: str, *, patch: bool
-) -> Response[bytes]:
+) -> Response[Any]:
     place, identifier = read_group_id(group), _read_plain_id(schema)
     xid = f"/schemagroups/{place}/schemas/{identifier}"
     body = await read_object(request)
@@ -312,7 +312,7 @@ async def delete_versions(
 @get(_VERSION, **READ, opt=access(Operation.READ))
 async def get_version(
     operations: InjectedOperations, group: Group, schema: Schema, version: VersionId
-) -> Response[bytes]:
+) -> Response[Any]:
     # GET /schemagroups/{group}/schemas/{schema}/versions/{version}
     """Return the document of a version, or with `$details` its metadata."""
     place, identifier = read_group_id(group), _read_plain_id(schema)
@@ -326,7 +326,7 @@ async def get_version(
 @put(_VERSION, **WRITE, opt=access(Operation.REGISTER))
 async def put_version(
     operations: InjectedOperations, request: Request[Any, Any, Any], group: Group, schema: Schema, version: VersionId
-) -> Response[bytes]:
+) -> Response[Any]:
     # PUT /schemagroups/{group}/schemas/{schema}/versions/{version}
     """Create or replace a version: its document, or with `$details` its metadata."""
     return await _change_version(operations, request, group, schema, version, patch=False)
@@ -335,7 +335,7 @@ async def put_version(
 @patch(_VERSION, **WRITE, opt=access(Operation.REGISTER))
 async def patch_version(
     operations: InjectedOperations, request: Request[Any, Any, Any], group: Group, schema: Schema, version: VersionId
-) -> Response[bytes]:
+) -> Response[Any]:
     # PATCH /schemagroups/{group}/schemas/{schema}/versions/{version}$details
     """Create a version or change its metadata."""
     return await _change_version(operations, request, group, schema, version, patch=True)
@@ -349,7 +349,7 @@ async def _change_version(
     version: str,
     *,
     patch: bool,
-) -> Response[bytes]:
+) -> Response[Any]:
     place, identifier = read_group_id(group), _read_plain_id(schema)
     version_id, has_details = split_details(version)
     if patch and not has_details:
