@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 ROOT = Path(__file__).parents[3]
-TABLE = Path(__file__).parent / "xregistry" / "requirements.txt"
+TABLE = Path(__file__).parent / "xregistry" / "requirements.table"
 PAGE = ROOT / "docs" / "protocols" / "xregistry.md"
 
 

@@ -225,7 +225,12 @@ class _Worker:
 def _append_records(connection: sqlite3.Connection, expected: int, records: Sequence[bytes]) -> bool:
     if len(records) == 1:
         # One statement is a transaction by itself. After each one this thread waits for the event loop's to pause.
-        return connection.execute(_APPEND, (expected + 1, records[0], expected)).rowcount == 1
+        try:
+            return connection.execute(_APPEND, (expected + 1, records[0], expected)).rowcount == 1
+        except sqlite3.OperationalError as error:
+            if error.sqlite_errorcode == sqlite3.SQLITE_BUSY and _read_head(connection) != expected:
+                return False  # somebody else's records came before: that needs no write lock to be known
+            raise
     if _read_head(connection) != expected:  # without the write lock: a loser need not queue behind a winner's fsync
         return False
     if records:

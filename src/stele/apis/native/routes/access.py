@@ -34,7 +34,7 @@ _WRITING = ERRORS | {
     ),
 }
 _MISSING = {404: ResponseSpec(NativeError, description="There is no such rule", generate_examples=False)}
-_REFUSED = {422: ERRORS[422]}
+_REFUSED = {number: ERRORS[number] for number in (400, 422)}
 _ADDED = {201: ResponseSpec(AccessRuleInfo, description="The rule was added", generate_examples=False)}
 _MANAGE = access(Operation.MANAGE_ACCESS, Place.REGISTRY)
 

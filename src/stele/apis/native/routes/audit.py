@@ -24,7 +24,7 @@ def create_routes(registry: Registry) -> list[HTTPRouteHandler]:
     """Return the endpoints about the audit trail of one registry."""
     reader = AuditReader(registry)
 
-    @get("/api/audit", responses={422: ERRORS[422]}, opt=_OPTIONS)
+    @get("/api/audit", responses={400: ERRORS[400], 422: ERRORS[422]}, opt=_OPTIONS)
     async def read_audit(after: After = "0", limit: Limit = "100") -> AuditPage:
         # GET /api/audit?after&limit
         """Show who changed what, when, from where and through which API, with digests of before and after."""

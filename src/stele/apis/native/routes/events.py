@@ -68,7 +68,11 @@ def create_routes(registry: Registry, public_url: str) -> list[HTTPRouteHandler]
     @get(
         "/api/events",
         opt={VOLATILE: True, **access(Operation.LIST, Place.LIST)},
-        responses={422: ERRORS[422], 200: ResponseSpec(EventsAnswer, description="Events", generate_examples=False)},
+        responses={
+            400: ERRORS[400],
+            422: ERRORS[422],
+            200: ResponseSpec(EventsAnswer, description="Events", generate_examples=False),
+        },
     )
     async def read_events(
         request: Request[Any, Any, Any],

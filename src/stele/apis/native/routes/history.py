@@ -164,7 +164,7 @@ def _create_reference_routes(registry: Registry) -> list[HTTPRouteHandler]:
         steps = parse_whole_number("depth", depth, 1, MOST_DEPTH)
         return await get_neighbourhood(registry, _parse_subject(subject_name), number, depth=steps)
 
-    @get("/api/atlas", responses={422: ERRORS[422]}, opt=access(Operation.READ, Place.LIST))
+    @get("/api/atlas", responses={400: ERRORS[400], 422: ERRORS[422]}, opt=access(Operation.READ, Place.LIST))
     async def show_atlas(
         namespace: InNamespace = "", after: After = "", limit: MostSubjects = _USUAL_VERSIONS
     ) -> NamespaceAtlas:

@@ -19,7 +19,7 @@ from stele.service.registry import Registry
 
 _LAST = 2**63 - 1
 _USUAL = "100"
-_REFUSED = {422: ERRORS[422]}
+_REFUSED = {number: ERRORS[number] for number in (400, 422)}
 
 After = Annotated[
     str,

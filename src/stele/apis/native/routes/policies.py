@@ -32,7 +32,7 @@ Name = Annotated[
 ]
 
 _PATHS = ["/api/policies", "/api/policies/{name:str}"]
-_READING = {422: ERRORS[422]}
+_READING = {number: ERRORS[number] for number in (400, 422)}
 _WRITING = ERRORS | {
     403: ResponseSpec(NativeError, description="The level is read-only", generate_examples=False),
     412: ResponseSpec(NativeError, description="Another policy is in force than expected", generate_examples=False),

@@ -49,7 +49,7 @@ OfSubject = Annotated[str | None, QueryParameter(name="subject", description="of
 _MISSING = {404: ResponseSpec(NativeError, description="Nothing is recorded of the place", generate_examples=False)}
 _READ_ONLY = {403: ResponseSpec(NativeError, description="The registry is read-only", generate_examples=False)}
 _UNKNOWN = {404: ResponseSpec(NativeError, description="Subject or version not found", generate_examples=False)}
-_REFUSED = {422: ERRORS[422]}
+_REFUSED = {number: ERRORS[number] for number in (400, 422)}
 
 
 def create_routes(registry: Registry) -> list[HTTPRouteHandler]:
