@@ -29,12 +29,12 @@ test-servers: $(VENV)/dev.stamp $(VENV)/tools.stamp $(VENV)/spark.jsa $(VENV)/sp
 	@$(JAR)
 	@$(MAKE) --no-print-directory -j 2 --output-sync=line run-server-tests run-lakehouse-tests
 
-# Servers mostly wait, lake houses compute: side by side both take as long as the longer one.
+# Servers mostly wait, lake houses compute: one process each, side by side, take as long as the longer one.
 run-server-tests:
 	$(BIN)/python -m pytest -q -m servers --ignore tests/spark/lakehouse
 
 run-lakehouse-tests:
-	PYTHONHASHSEED=$(HASHSEED) $(VENV)/spark41/bin/python -m pytest -q $(SIDE_BY_SIDE) tests/spark/lakehouse
+	$(VENV)/spark41/bin/python -m pytest -q tests/spark/lakehouse
 
 test-long: $(VENV)/dev.stamp $(VENV)/suites.stamp $(VENV)/tools.stamp $(VENV)/spark.jsa $(VENV)/spark41/spark.jsa ## All tests in their long form: hours, for releases
 	@$(JAR)
