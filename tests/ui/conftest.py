@@ -16,7 +16,7 @@ from tools.screenshots import WIDE, fill_registry, open_browser
 HERE = Path(__file__).parent
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """The address of a server that is filled once; tests change nothing in it."""
     with serving("--store", "memory:", folder=tmp_path_factory.mktemp("pages")) as running:
@@ -25,7 +25,7 @@ def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         yield running.url
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
     """Debian's Chromium."""
     with open_browser() as opened:
@@ -41,7 +41,7 @@ def context(browser: Browser) -> Iterator[BrowserContext]:
     made.close()
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def axe(tmp_path_factory: pytest.TempPathFactory) -> str:
     """The script of axe-core, installed as its lock file says."""
     assert shutil.which("npm"), "npm is missing: these tests need Node 20 or newer"
