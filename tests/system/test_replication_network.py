@@ -55,11 +55,11 @@ def test_cut_links_between_three_registries(tmp_path: Path) -> None:
             if number == 10:
                 networks[0].cut(Link.STORE)
             if number == 30:
+                wait_for(lambda: len(uris(right)) >= 30, True)
                 networks[1].cut(Link.STORE)
         here.delete("/subjects/s-3")
         here.delete("/subjects/s-3?permanent=true")
         register(here, "s-3", '"int"')
-        wait_for(lambda: len(uris(right)) >= 30, True)
         for network in networks:
             network.heal(Link.STORE)
         for client in (left, right):
