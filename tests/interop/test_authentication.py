@@ -272,7 +272,6 @@ def test_rust(server: SecuredServer) -> None:
     build = [
         cargo,
         "build",
-        "--locked",
         "--quiet",
         "--manifest-path",
         str(folder / "Cargo.toml"),
