@@ -212,6 +212,8 @@ class MalformedSchema(Invalid):
         wanted = f" (expected {_shorten(expected)})" if expected else ""
         super().__init__(f"{place}{why}{wanted}")
         self.why = why
+        self.against: int | None = None
+        """The entry of a check's `against`, from 1, that is no schema; None: the text is the new schema."""
         self.line = line
         self.column = column
         self.path = path

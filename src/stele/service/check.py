@@ -120,7 +120,11 @@ def _parse_newest_first(
 ) -> Iterator[ParsedVersion]:
     """Parse one earlier version after the other, and count each when it is done with. Raises `MalformedSchema`."""
     for number, old in reversed(list(enumerate(against, 1))):
-        parsed = parse_candidate(fmt, old, limits, strict=False, role=f"version {number} of against")
+        try:
+            parsed = parse_candidate(fmt, old, limits, strict=False, role=f"version {number} of against")
+        except MalformedSchema as error:
+            error.against = number
+            raise
         yield ParsedVersion(number, parsed)
         progress.count_comparison()
 

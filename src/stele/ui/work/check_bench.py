@@ -91,7 +91,7 @@ async def submit_check(page: PageRequest, form: Form) -> CheckPage:
     try:
         answer = await page.registry.run_stateless(check)
     except MalformedSchema as error:
-        field = "against" if "against" in str(error).partition(":")[0] + error.why.partition(":")[0] else "schema"
+        field = "schema" if error.against is None else "against"
         return msgspec.structs.replace(shown, problems=[FieldProblem(field, str(error), error.line)])
     except Invalid as error:
         return _with_problem(shown, "", str(error))
