@@ -6,14 +6,12 @@ import hashlib
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from msgspec.structs import replace
-
 from stele.client import SchemaRegistryClient
 from stele.client.request import Request, build_query
 from stele.errors import NotFound, SteleError
 from stele.migrate import registry_reader
 from stele.protocol.replication import ReplicaState, ReplicaVersion, SubjectName
-from stele.replicate.dump_versions import next_life, parse_uri, qualify_place, to_replica
+from stele.replicate.dump_versions import give_next_lives, next_life, parse_uri, qualify_place, to_replica
 from stele.replicate.registries import Changes, SourceListing
 
 _MOST_LIVES: Final = 16
@@ -97,10 +95,7 @@ class ConfluentSource:
 
     def rename_revived(self, rows: list[ReplicaVersion], buried: Mapping[str, ReplicaState]) -> list[ReplicaVersion]:
         """Return the rows, with the uid of a next life for those that the target has buried."""
-        return [
-            replace(row, uid=next_life(row.uid)) if row.uid in buried and not buried[row.uid].is_listed else row
-            for row in rows
-        ]
+        return give_next_lives(rows, buried)
 
     def close(self) -> None:
         """Close connections."""

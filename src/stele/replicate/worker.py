@@ -22,6 +22,7 @@ from stele.core.model import SubjectKey
 from stele.core.state import State
 from stele.errors import SteleError
 from stele.protocol.replication import SubjectName
+from stele.replicate.apicurio_source import ApicurioSource
 from stele.replicate.cncf_source import CncfSource
 from stele.replicate.confluent_source import ConfluentSource
 from stele.replicate.confluent_target import ConfluentTarget
@@ -31,6 +32,7 @@ from stele.replicate.plan import ReplicationConflict
 from stele.replicate.registries import ReplicaSource, ReplicaTarget
 from stele.replicate.replicator import ReplicationOutcome, Replicator, Scope
 from stele.replicate.stele_registry import HttpApi, SteleRegistry
+from stele.replicate.xregistry_source import XRegistrySource
 from stele.service import collections
 from stele.service.delivery.lease import RENEWAL_SECONDS, LeaseHolder
 from stele.service.outgoing import OutgoingClient
@@ -187,9 +189,11 @@ class _Worker:
             case RegistryKind.CONFLUENT:
                 return ConfluentSource(self._open_client(other), other.url, other.authority or other.url, pause)
             case RegistryKind.CNCF:
-                transport = BridgedTransport(self._bridge, self._client)
-                client = httpx.Client(transport=transport, auth=_make_auth(other))
-                return CncfSource(client, other.url, other.authority, pause)
+                return CncfSource(self._open_http(other), other.url, other.authority, pause)
+            case RegistryKind.XREGISTRY:
+                return XRegistrySource(self._open_http(other), other.url, other.authority, pause)
+            case RegistryKind.APICURIO:
+                return ApicurioSource(self._open_http(other), other.url, other.authority, pause)
         return SteleRegistry(HttpApi(self._open_client(other)), other.url)
 
     def _open_target(self) -> ReplicaTarget:
@@ -198,6 +202,9 @@ class _Worker:
             memory = CollectionMemory(self._registry, self._replication.name, self._bridge)
             return ConfluentTarget(self._open_client(other), other.url, other.authority or other.url, memory)
         return SteleRegistry(HttpApi(self._open_client(other)), other.url)
+
+    def _open_http(self, other: OtherRegistry) -> httpx.Client:
+        return httpx.Client(transport=BridgedTransport(self._bridge, self._client), auth=_make_auth(other))
 
     def _open_client(self, other: OtherRegistry) -> SchemaRegistryClient:
         transport = BridgedTransport(self._bridge, self._client)
