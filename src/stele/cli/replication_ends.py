@@ -99,8 +99,10 @@ def open_source(text: str, kind: EndKind, authority: str, poll_seconds: float) -
     if _is_stele(client, kind):
         return SteleRegistry(HttpApi(client), url)
     from stele.replicate.confluent_source import ConfluentSource
+    from stele.replicate.foreign_api import ForeignApi
 
-    return ConfluentSource(client, url, authority or url, poll_seconds)
+    api = ForeignApi(connection.open_http(timeout=_TIMEOUT_SECONDS), url)
+    return ConfluentSource(client, api, url, authority or url, poll_seconds)
 
 
 def open_target(text: str, kind: EndKind, authority: str, state: Path | None) -> ReplicaTarget:

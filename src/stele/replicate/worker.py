@@ -26,6 +26,7 @@ from stele.replicate.apicurio_source import ApicurioSource
 from stele.replicate.cncf_source import CncfSource
 from stele.replicate.confluent_source import ConfluentSource
 from stele.replicate.confluent_target import ConfluentTarget
+from stele.replicate.foreign_api import ForeignApi
 from stele.replicate.local_registry import CollectionMemory, LocalApi
 from stele.replicate.loop_bridge import BridgedTransport, LoopBridge, Stopped
 from stele.replicate.plan import ReplicationConflict
@@ -187,7 +188,8 @@ class _Worker:
         other, pause = self._replication.registry, self._replication.poll_seconds
         match other.kind:
             case RegistryKind.CONFLUENT:
-                return ConfluentSource(self._open_client(other), other.url, other.authority or other.url, pause)
+                api = ForeignApi(self._open_http(other), other.url)
+                return ConfluentSource(self._open_client(other), api, other.url, other.authority or other.url, pause)
             case RegistryKind.CNCF:
                 return CncfSource(self._open_http(other), other.url, other.authority, pause)
             case RegistryKind.XREGISTRY:
