@@ -84,16 +84,17 @@ def record(name: str, *fields: str) -> str:
     return json.dumps({"type": "record", "name": name, "fields": rows})
 
 
-def follow(http: httpx.Client, url: str, box: RegistryBox) -> None:
+def follow(http: httpx.Client, client: httpx.Client, url: str, box: RegistryBox) -> None:
     """Fill the registry, and hold a replica of it to each change."""
-    replicator = Replicator(ApicurioSource(httpx.Client(timeout=60), url, AUTHORITY), stele(box))
+    replicator = Replicator(ApicurioSource(client, url, AUTHORITY), stele(box))
     add(http, "default", "a/b c", "AVRO", record("R"), version="1.0", description="first", labels={"k": "v"})
     add(http, "default", "a/b c", "AVRO", record("R", "x"), version="1.1")
     add(http, "team", "m", "PROTOBUF", MESSAGE)
     use = {"groupId": "team", "artifactId": "m", "version": "1", "name": "m.proto"}
     add(http, "default", "user", "PROTOBUF", USER, references=[use])
     add(http, "default", "api", "OPENAPI", json.dumps({"openapi": "3.0.2", "info": {"title": "t", "version": "1"}}))
-    add(http, "default", "later", "AVRO", record("D"), isDraft=True)
+    if url.endswith("v3"):  # API 2 answers 500 while there is a draft.
+        add(http, "default", "later", "AVRO", record("D"), isDraft=True)
     position = replicator.source.wait_for_changes("", 0).position
     assert replicator.synchronize()[:4] == (5, 0, 0, 0)
     there = {(row.namespace, row.subject): row for row in replicator.target.read_there(None, ())}
@@ -104,7 +105,7 @@ def follow(http: httpx.Client, url: str, box: RegistryBox) -> None:
     assert there["team", "m"].schema_id == contents["m"]
     assert box.client.version("user").text == USER
     assert replicator.synchronize()[:3] == (0, 0, 5)
-    assert Replicator(ApicurioSource(httpx.Client(), url, AUTHORITY), stele(box)).synchronize().same == 5
+    assert Replicator(ApicurioSource(client, url, AUTHORITY), stele(box)).synchronize().same == 5
     if url.endswith("v3"):
         assert replicator.source.wait_for_changes(position, 0).subjects == frozenset()
     # Deleted and made again between two looks, alike: another version with the same text.
@@ -130,12 +131,14 @@ def follow(http: httpx.Client, url: str, box: RegistryBox) -> None:
 
 def test_apicurio_3_is_followed(http: httpx.Client, url: str, b: RegistryBox) -> None:
     """Versions of any name, references, states, deletions and new lives arrive through API 3."""
-    follow(http, f"{url}/apis/registry/v3", b)
+    with httpx.Client(timeout=60) as client:
+        follow(http, client, f"{url}/apis/registry/v3", b)
 
 
 def test_apicurio_2_is_followed(http: httpx.Client, url: str, b: RegistryBox) -> None:
     """The same through API 2."""
-    follow(http, f"{url}/apis/registry/v2", b)
+    with httpx.Client(timeout=60) as client:
+        follow(http, client, f"{url}/apis/registry/v2", b)
 
 
 def test_its_confluent_api_is_a_source(http: httpx.Client, url: str, b: RegistryBox) -> None:
