@@ -37,7 +37,7 @@ class _Page(NamedTuple):
 
     tag: str
     digest: bytes
-    count: int
+    rows: int
 
 
 class _Seen(NamedTuple):
@@ -76,6 +76,9 @@ class ListWatcher:
             found = self._read_lists(now)
         except NotFound:
             return self._look_at_subjects(position, now)
+        if seen is not None and found.position == seen.position:
+            # The ends are those from before the lists were read: what came in between is seen at the next look.
+            found = found._replace(ends=seen.ends)
         self._seen = found
         return Changes(frozenset() if found.position == position else None, found.position)
 
@@ -91,15 +94,15 @@ class ListWatcher:
             previous = b""
             for number in range(_MOST_PAGES):
                 page = self._read_page(f"/schemas?{_PREFIX}&deleted={deleted}&offset={number * _PAGE}&limit={_PAGE}")
-                if page.digest == previous or page.count > _PAGE:
+                if page.digest == previous or page.rows > _PAGE:
                     is_paged = False  # The server knows no pages and gives everything each time.
                 if page.digest == previous:
                     break
                 digest.update(page.digest)
                 previous = page.digest
-                count += page.count
+                count += page.rows
                 is_tagged = is_tagged and bool(page.tag)
-                if page.count < _PAGE or not is_paged:
+                if page.rows < _PAGE or not is_paged:
                     break
             counts.append(count)
         has_ends = is_paged and not is_tagged

@@ -162,11 +162,16 @@ def test_a_look_is_two_requests_and_sees_all_changes() -> None:
     double.asked.clear()
     assert source.wait_for_changes(position, 0).subjects == frozenset()
     assert double.asked == ["/search/versions"] * 2
+
+    def make_again() -> None:
+        double.remove("a8")
+        double.add("default", "a8", "1", '"8"')
+
     for change in (
         lambda: double.add("default", "a0", "2", '"new"'),
         lambda: double.remove("a7"),
         lambda: double.set_state(rows[3], "DISABLED"),
-        lambda: (double.remove("a8"), double.add("default", "a8", "1", '"8"')),
+        make_again,
     ):
         change()
         changes = source.wait_for_changes(position, 0)

@@ -142,6 +142,25 @@ def test_a_registry_that_hides_deleted_versions(a: RegistryBox, b: RegistryBox) 
     assert b.client.subjects(deleted=True) == ["x"]
 
 
+class Nameless(OtherMake):
+    """A registry whose list of schemas does not say what each one is, as that of Apicurio 3.3."""
+
+    def handle_request(self, request: httpx.Request) -> httpx.Response:
+        """Answer a request."""
+        answer = super().handle_request(request)
+        if request.url.path != "/schemas":
+            return answer
+        return httpx.Response(200, json=[{"schema": row["schema"]} for row in answer.json()], request=request)
+
+
+def test_a_list_without_names_is_no_list(a: RegistryBox, b: RegistryBox) -> None:
+    """Versions are read one by one where rows of the list cannot be told apart."""
+    a.register_all({"x": '"int"', "y": '"long"'})
+    replicator = Replicator(open_source(a, Nameless(a, missing=(), ignored=())), stele(b))
+    assert replicator.synchronize().registered == 2
+    assert b.client.version("y").text == '"long"'
+
+
 def test_a_target_without_the_mode_refuses_and_says_why(a: RegistryBox, b: RegistryBox) -> None:
     """Nothing is written where ids and numbers could not be kept; each version is a conflict with the reason."""
     b.register_all({"x": '"int"', "y": '"long"'})
