@@ -329,7 +329,7 @@ def list_replications(registry: RegistryOptions, output: OutputOption = Output.T
         return
     print_rows(
         output,
-        ("name", "direction", "registry", "state", "phase", "versions", "conflicts", "lag"),
+        ("name", "direction", "registry", "state", "phase", "versions", "conflicts", "lag", "node"),
         [
             {
                 "name": row.replication.name,
@@ -340,6 +340,7 @@ def list_replications(registry: RegistryOptions, output: OutputOption = Output.T
                 "versions": row.status.registered,
                 "conflicts": row.status.conflict_count,
                 "lag": f"{row.lag_seconds:.1f} s",
+                "node": row.node,
             }
             for row in found
         ],
@@ -399,6 +400,7 @@ def _print_overview(found: ReplicationOverview, output: Output) -> None:
         f"{replication.name}: {replication.direction} {word} {replication.registry.url} ({replication.registry.kind})",
         f"state {replication.state}, {status.phase}, lag {found.lag_seconds:.1f} s, last change {changed} UTC",
         f"{status.registered} versions registered, {status.removed} deleted, {status.mapped} with another schema id",
+        f"at work on node {found.node}" if found.node else "at work on no node",
     ]
     for line in lines:
         console.print(Text(line))

@@ -102,7 +102,7 @@ class Observer(Protocol):
     """Is told how a replication goes, and says whether it may go on."""
 
     def claim(self) -> bool:
-        """Return whether changes may be applied from here: another node may be at it."""
+        """Return whether changes may be applied from here: another node may be at it. True ends with `note_pass`."""
         ...
 
     def sleep(self, seconds: float) -> None:
