@@ -193,7 +193,8 @@ class _Worker:
         source, target = self._open_ends()
         try:
             renaming = Renaming(replication.rename, replication.namespace)
-            replicator = Replicator(source, target, Scope(replication.subjects, renaming), self._require_lease)
+            scope = Scope(replication.subjects, renaming, replication.settings)
+            replicator = Replicator(source, target, scope, self._require_lease)
             replicator.follow(self, self._status.position)
         finally:
             source.close()
@@ -251,7 +252,7 @@ class _Worker:
     def _adopt_counts(self) -> None:
         """Go on with what other nodes have counted."""
         stored = documents.find_status(self._registry.state, self._replication.name)
-        counts = ("registered", "removed", "mapped", "errors", "changed_at")
+        counts = ("registered", "removed", "mapped", "settings", "errors", "changed_at")
         self._status = replace(self._status, **{name: getattr(stored, name) for name in counts})
 
     def _require_lease(self, verb: str, done: int, total: int | None) -> None:
@@ -269,7 +270,7 @@ class _Worker:
         self._keep_conflicts(outcome, subjects)
         rows = tuple(self._conflicts.values())
         now = current_millis()
-        is_change = bool(outcome.registered or outcome.removed)
+        is_change = bool(outcome.registered or outcome.removed or outcome.settings)
         self._status = replace(
             before,
             phase=Phase.FOLLOWING,
@@ -277,6 +278,7 @@ class _Worker:
             registered=before.registered + outcome.registered,
             removed=before.removed + outcome.removed,
             mapped=before.mapped + outcome.mapped,
+            settings=before.settings + outcome.settings,
             same=outcome.same if subjects is None else before.same,
             failures=0,
             last_error="",

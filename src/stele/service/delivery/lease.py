@@ -18,7 +18,7 @@ RENEWAL_SECONDS: Final = 2.0
 """How often a node at work renews it."""
 _SHARE_SECONDS: Final = 1.0
 _LONGEST_SHARE: Final = 3.0
-"""For each lease that a node holds it leaves the next free one to the others so much longer, but no longer than this."""
+"""For each lease that a node holds it leaves the next free one to others so much longer, but no longer than this."""
 
 
 class LeaseHolder:

@@ -80,7 +80,7 @@ class DeliveryStatus(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class Lease(msgspec.Struct, frozen=True):
-    """Which node does something, '' for none. turn rises while it is at work; one that stands still means that it is gone."""
+    """Which node does a piece of work, '' for none. turn rises meanwhile; one that stands still: the node is gone."""
 
     node: str
     turn: int

@@ -14,6 +14,7 @@ from msgspec.structs import replace
 from stele.core.access import REGISTRY_RESOURCE, Operation
 from stele.core.state import State
 from stele.errors import AlreadyExists, InvalidName, InvalidRequest, NotFound, TooLarge
+from stele.protocol.replication import SettingsScope
 from stele.service import collections
 from stele.service.collections import Changes, Items
 from stele.service.delivery.status import find_lease, forget_lease
@@ -101,6 +102,7 @@ class Replication(msgspec.Struct, frozen=True):
         namespace: Format of names of namespaces at the target; `${namespace}` is the name at the source.
         poll_seconds: Pause between two looks at a registry that does not tell of changes.
         state: Whether it is at work.
+        settings: Whose settings are replicated.
     """
 
     name: str
@@ -111,6 +113,7 @@ class Replication(msgspec.Struct, frozen=True):
     namespace: str = "${namespace}"
     poll_seconds: float = 1.0
     state: RunState = RunState.RUNNING
+    settings: SettingsScope = SettingsScope.SUBJECTS
 
     def require_valid(self) -> None:
         """Raise `InvalidRequest` or `InvalidName` for what cannot be run."""
@@ -157,6 +160,7 @@ class ReplicationStatus(msgspec.Struct, frozen=True, omit_defaults=True):
         registered: Versions that were registered at the target, in all.
         removed: Versions that were deleted there, in all.
         mapped: Versions that got another schema id there, in all.
+        settings: Levels whose settings were changed there, in all.
         same: Versions that were there at the last comparison of everything.
         failures: Attempts that failed since the last good one.
         errors: Attempts that failed, in all.
@@ -173,6 +177,7 @@ class ReplicationStatus(msgspec.Struct, frozen=True, omit_defaults=True):
     registered: int = 0
     removed: int = 0
     mapped: int = 0
+    settings: int = 0
     same: int = 0
     failures: int = 0
     errors: int = 0
