@@ -37,9 +37,14 @@ def ask(box: RegistryBox, method: str, path: str, level: str | None = None) -> A
     return answer.json().get("compatibilityLevel", answer.status_code)
 
 
+def make_replicator(a: RegistryBox, b: RegistryBox, scope: Scope) -> Replicator:
+    """Return a replication between two registries of ours."""
+    return Replicator(SteleRegistry(HttpApi(a.client), "a"), SteleRegistry(HttpApi(b.client), "b"), scope)
+
+
 def bring(a: RegistryBox, b: RegistryBox, scope: Scope | None = None) -> ReplicationOutcome:
     """Replicate once; a second time does nothing more."""
-    work = Replicator(*(SteleRegistry(HttpApi(box.client), "x") for box in (a, b)), scope or Scope())
+    work = make_replicator(a, b, scope or Scope())
     outcome = work.synchronize()
     again = work.make_plan()[0]
     assert again.is_empty
@@ -67,12 +72,11 @@ def test_diff_shows_settings(pair: tuple[RegistryBox, RegistryBox]) -> None:
     a, b = pair
     bring(a, b)
     ask(a, "PUT", "/s", "FULL")
-    ends = [SteleRegistry(HttpApi(box.client), "x") for box in (a, b)]
-    (change,) = Replicator(*ends).make_plan()[0].settings
+    (change,) = make_replicator(a, b, Scope()).make_plan()[0].settings
     assert (change.subject, change.seen, change.source) == ("s", None, A)
     assert change.values is not None
     assert set(change.values) == {"policy"}
-    assert Replicator(*ends, Scope(settings=SettingsScope.NONE)).make_plan()[0].is_empty
+    assert make_replicator(a, b, Scope(settings=SettingsScope.NONE)).make_plan()[0].is_empty
 
 
 def test_what_somebody_else_set_is_a_conflict(pair: tuple[RegistryBox, RegistryBox]) -> None:
