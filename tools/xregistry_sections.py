@@ -3,8 +3,9 @@
     python -m tools.xregistry_sections FOLDER
 
 FOLDER has the specification's files (`core/spec.md`, …), which are no part of this repository. The table
-`tests/conformance/apis/xregistry/sections.table` keeps the names of sections, how many sentences of each demand something,
-and the requirements that stand for them. A release of the specification with other demands makes this end with 1.
+`tests/conformance/apis/xregistry/sections.table` keeps the names of sections, how many sentences of each demand
+something, and the requirements that stand for them. This ends with 1 if a release of the specification demands
+something else.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Replications of a server: a thread for each one that is running, on every node; one node at a time applies changes.
 
 Every node notices changes. Each replication has a lease of its own, so several nodes share the work. Where there is
-something to do, the node with the lease does it. The others compare again until nothing is left, and take the lease if it
-stands still. A node that fails lets go, for another one may reach what it does not.
+something to do, the node with the lease does it. The others compare again until nothing is left, and take the lease if
+it stands still. A node that fails lets go, for another one may reach what it does not.
 """
 
 from __future__ import annotations

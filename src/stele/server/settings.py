@@ -494,6 +494,20 @@ def load_settings(
             check_principal(principal)
         except InvalidRequest as error:
             raise InvalidRequest(f"settings: super_users: {error}") from None
+    _check_addresses(settings)
+    if not settings.tls_certificate and (settings.tls_key or settings.tls_client_ca or settings.tls_client_required):
+        raise InvalidRequest("settings: TLS needs tls_certificate")
+    if settings.tls_client_required and not settings.tls_client_ca:
+        raise InvalidRequest("settings: tls_client_required needs tls_client_ca")
+    if settings.testing and driver.is_durable:
+        raise InvalidRequest("settings: --testing empties the registry on a signal and is refused on a durable store")
+    if settings.workers > 1 and not driver.is_durable:
+        raise InvalidRequest("settings: several workers need a store they share; memory: is one process's own")
+    return settings
+
+
+def _check_addresses(settings: ServerSettings) -> None:
+    """Raise `InvalidRequest` for URLs and networks that are none."""
     for url in settings.known_registries:
         if urlsplit(url).scheme not in {"http", "https"} or not urlsplit(url).hostname:
             raise InvalidRequest(
@@ -505,15 +519,6 @@ def load_settings(
                 ip_network(network)
             except ValueError as error:
                 raise InvalidRequest(f"settings: {name}: {error}") from None
-    if not settings.tls_certificate and (settings.tls_key or settings.tls_client_ca or settings.tls_client_required):
-        raise InvalidRequest("settings: TLS needs tls_certificate")
-    if settings.tls_client_required and not settings.tls_client_ca:
-        raise InvalidRequest("settings: tls_client_required needs tls_client_ca")
-    if settings.testing and driver.is_durable:
-        raise InvalidRequest("settings: --testing empties the registry on a signal and is refused on a durable store")
-    if settings.workers > 1 and not driver.is_durable:
-        raise InvalidRequest("settings: several workers need a store they share; memory: is one process's own")
-    return settings
 
 
 def _read_file(config: Path | None) -> Mapping[str, Any]:
