@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Sequence
+from contextlib import AbstractAsyncContextManager, nullcontext
 from pathlib import Path
 
 import pytest
@@ -223,17 +224,20 @@ async def test_a_reader_never_sees_a_write_before_it_is_durable() -> None:
 
 
 class PausedLog(MemoryLog):
-    """Does not say of an append that it is done before the gate is open."""
+    """Says of an append that it is done when the gate is open; others do not wait for their turns."""
 
     def __init__(self, shared: MemoryStore) -> None:
         super().__init__(shared)
-        self.gate = asyncio.Event()
-        self.gate.set()
+        self.gate, self.appended = asyncio.Event(), asyncio.Event()
 
     async def append(self, expected: int, records: Sequence[bytes]) -> bool:
         written = await super().append(expected, records)
+        self.appended.set()
         await self.gate.wait()
         return written
+
+    def turn(self) -> AbstractAsyncContextManager[None]:
+        return nullcontext()
 
 
 async def test_a_registration_answers_what_it_made_though_that_is_gone() -> None:
@@ -248,11 +252,8 @@ async def test_a_registration_answers_what_it_made_though_that_is_gone() -> None
     def read_version(state: State, version: Version) -> tuple[int, bytes]:
         return version.version_number, state.get_text(version.content)
 
-    log.gate.clear()
     registering = asyncio.create_task(node.register(command, read_version))
-    while not store.records:
-        await asyncio.sleep(0)
-    await other.fresh_state()
+    await log.appended.wait()
     await other.execute(DeleteSubject(KEY, DeleteMode.SOFT))
     await other.execute(DeleteSubject(KEY, DeleteMode.HARD))
     await put(other, record("b"))
