@@ -22,7 +22,7 @@ from concurrent.futures import Executor
 from contextlib import suppress
 from contextvars import copy_context
 from functools import partial
-from typing import Any, Final, NamedTuple, ParamSpec, TypeVar
+from typing import Any, Final, ParamSpec, TypeVar
 
 import msgspec
 import structlog
@@ -44,7 +44,7 @@ from stele.core.events import (
 )
 from stele.core.findings import Finding, WhenUndecided
 from stele.core.fold import apply_event, apply_record
-from stele.core.model import Attachments, SchemaDocument, SubjectKey
+from stele.core.model import Attachments, SchemaDocument, SubjectKey, Version
 from stele.core.policy import Policy
 from stele.core.ports import Log, LogEntry
 from stele.core.snapshot import dump_state, load_state
@@ -72,6 +72,7 @@ from stele.service.secrets import Secrets
 from stele.service.time_slices import TimeSlices
 from stele.service.tracing import NoTracer, Tracer
 from stele.service.work_processes import WorkProcesses
+from stele.service.write_jobs import DecidedJob, WriteJob, fail_jobs
 
 _logger = structlog.get_logger("stele.registry")
 
@@ -93,30 +94,6 @@ SKIPPED_NUMBERS: Final = 100
 
 P = ParamSpec("P")
 T = TypeVar("T")
-
-
-class _Job(NamedTuple):
-    command: cmd.Command
-    stamp: EventMetadata
-    verdicts: dict[Any, tuple[Finding, ...]]
-    done: asyncio.Future[cmd.Outcome]
-    has_quota: bool = False
-    """Whether the caller may register only so much."""
-
-
-class _DecidedJob(NamedTuple):
-    job: _Job
-    result: cmd.Outcome | SteleError
-    record: LogRecord | None = None
-
-    def set_result(self) -> None:
-        """Tell whoever waits, unless he has gone."""
-        if self.job.done.done():
-            return
-        if isinstance(self.result, SteleError):
-            self.job.done.set_exception(self.result)
-        else:
-            self.job.done.set_result(self.result)
 
 
 class Registry:
@@ -166,12 +143,13 @@ class Registry:
         self._bootstrap_lock = asyncio.Lock()
         self._bootstrapped = False
         self._has_skipped_ids = False
-        self._queue: asyncio.Queue[_Job] = asyncio.Queue()
+        self._queue: asyncio.Queue[WriteJob] = asyncio.Queue()
         self.waiting_writes = 0
         """How many changes wait for the log or are being written."""
         self._to_erase: dict[int, frozenset[bytes]] = {}
         """Digests of purged texts by the record that has them."""
-        self._writing: frozenset[bytes] = frozenset()
+        self._writing: dict[bytes, list[DecidedJob]] = {}
+        """Records of the batch being written, by uid, each with the jobs that are answered in the state it leaves."""
         self._writer: asyncio.Task[None] | None = None
         self._follower: asyncio.Task[None] | None = None
 
@@ -313,6 +291,42 @@ class Registry:
         Raises `Forbidden` and `Unauthenticated` where a right is missing that the command wants, what the decision
         raises, `Overloaded` where too many others wait, or `StoreError`.
         """
+        outcome: cmd.Outcome = await self._execute_for_caller(command, via, expects_change=expects_change)
+        return outcome
+
+    async def register(
+        self,
+        command: cmd.RegisterSchema,
+        make_answer: Callable[[State, Version], T],
+        *,
+        via: str = "",
+        expects_change: bool = False,
+    ) -> tuple[cmd.Registration, T]:
+        """Register a schema as `execute` does, and return the outcome and the answer made of the version.
+
+        make_answer is called in the very state that the registration leaves, or finds its version in. A moment later
+        somebody may have deleted the version, or have given its number to another one.
+        """
+
+        def read(state: State, outcome: cmd.Outcome) -> tuple[cmd.Registration, T]:
+            assert isinstance(outcome, cmd.Registration)
+            version = queries.get_version(state, outcome.key, outcome.version_number, queries.ACTIVE_OR_SOFT_DELETED)
+            return outcome, context.run(make_answer, state, version)
+
+        context = copy_context()
+        answered: tuple[cmd.Registration, T] = await self._execute_for_caller(
+            command, via, expects_change=expects_change, read=read
+        )
+        return answered
+
+    async def _execute_for_caller(
+        self,
+        command: cmd.Command,
+        via: str,
+        *,
+        expects_change: bool,
+        read: Callable[[State, cmd.Outcome], Any] | None = None,
+    ) -> Any:
         if not self.access.is_open:
             for operation, resource in required_rights(command, self.state):
                 self.access.require(operation, resource)
@@ -320,11 +334,17 @@ class Registry:
             await self._bootstrap_rulesets()
         elif self._log.may_lack_records():
             await self._skip_ids()
-        return await self._execute(command, CALLER.get().principal.name, via, expects_change=expects_change)
+        return await self._execute(command, CALLER.get().principal.name, via, expects_change=expects_change, read=read)
 
     async def _execute(
-        self, command: cmd.Command, actor: str, via: str, *, expects_change: bool = False
-    ) -> cmd.Outcome:
+        self,
+        command: cmd.Command,
+        actor: str,
+        via: str,
+        *,
+        expects_change: bool = False,
+        read: Callable[[State, cmd.Outcome], Any] | None = None,
+    ) -> Any:
         caller = CALLER.get()
         stamp = EventMetadata(
             os.urandom(16),
@@ -336,11 +356,11 @@ class Registry:
             request_id=caller.request_id,
         )
         has_quota = self.limits.has_quotas and not self.access.is_super(caller)
-        job = _Job(command, stamp, {}, asyncio.get_running_loop().create_future(), has_quota)
+        job = WriteJob(command, stamp, {}, asyncio.get_running_loop().create_future(), has_quota, read)
         if not expects_change:
             decision = await self._decide_job(job)
             if not decision.events:
-                return decision.outcome
+                return decision.outcome if read is None else read(self.state, decision.outcome)
         if self.waiting_writes >= self.limits.waiting_writes:
             raise Overloaded(f"the server has too much to do: {self.waiting_writes} changes wait for the log")
         with self.tracer.open_span("stele.append", {}):
@@ -348,7 +368,7 @@ class Registry:
             self._queue.put_nowait(job)
             return await job.done
 
-    async def _decide_job(self, job: _Job) -> Decision:
+    async def _decide_job(self, job: WriteJob) -> Decision:
         while True:
             state = await self.fresh_state()
             try:
@@ -356,10 +376,10 @@ class Registry:
             except VerdictsRequired as undecided:
                 await self._answer_requests(state, job, undecided)
 
-    def _collect_verdicts(self, job: _Job) -> Any:
+    def _collect_verdicts(self, job: WriteJob) -> Any:
         return ChainMap(job.verdicts, self.compatibility.verdicts)  # type: ignore[arg-type]  # only read
 
-    async def _answer_requests(self, state: State, job: _Job, undecided: VerdictsRequired) -> None:
+    async def _answer_requests(self, state: State, job: WriteJob, undecided: VerdictsRequired) -> None:
         commands = job.command.commands if isinstance(job.command, cmd.Transaction) else (job.command,)
         extra: dict[bytes, bytes] = {}
         for command in commands:
@@ -397,17 +417,17 @@ class Registry:
             try:
                 await self._commit_jobs(jobs)
             except SteleError as error:
-                _fail_jobs(jobs, error)
+                fail_jobs(jobs, error)
             except Exception as error:
                 # A defect must not take the writer with it: whoever waits hears of it, the next batch goes on.
-                _fail_jobs(jobs, error)
+                fail_jobs(jobs, error)
                 _logger.exception("write failed")
             finally:
                 self.waiting_writes -= len(jobs)
                 for _ in jobs:
                     self._queue.task_done()
 
-    async def _commit_jobs(self, jobs: list[_Job]) -> None:
+    async def _commit_jobs(self, jobs: list[WriteJob]) -> None:
         """Decide jobs in order on top of one another, append what they decided as one batch, answer them."""
         pending = jobs
         while pending:
@@ -416,7 +436,7 @@ class Registry:
                 batch, undecided = self._decide_in_draft(pending)
                 expected = self.state.seq
                 records = [row.record for row in batch if row.record is not None]
-                self._writing = frozenset(record.metadata.uid for record in records)
+                self._note_writing(batch)
                 if not records or await self._append_records(expected, records):
                     await self._apply_batch(expected, batch)
                 else:
@@ -425,17 +445,17 @@ class Registry:
                 try:
                     await self._decide_job(job)
                 except SteleError as error:
-                    _fail_jobs([job], error)
+                    fail_jobs([job], error)
             pending = [job for job in pending if not job.done.done()]
 
-    def _decide_in_draft(self, jobs: list[_Job]) -> tuple[list[_DecidedJob], list[_Job]]:
+    def _decide_in_draft(self, jobs: list[WriteJob]) -> tuple[list[DecidedJob], list[WriteJob]]:
         """Decide every job on the state as the ones before it would leave it; the state itself stays as it was.
 
         Nobody is answered yet, not even jobs that are refused or change nothing: they may owe that to a job before them
         in the batch, which is not durable.
         """
-        batch: list[_DecidedJob] = []
-        undecided: list[_Job] = []
+        batch: list[DecidedJob] = []
+        undecided: list[WriteJob] = []
         latest = self.state.latest_at
         if self.limits.has_quotas:
             queries.find_usage_of_creator(self.state, "")  # An index built within a draft is built again after it.
@@ -453,15 +473,33 @@ class Registry:
                     undecided.append(job)
                 except SteleError as error:
                     self.quota_refusals += isinstance(error, QuotaUsedUp)
-                    batch.append(_DecidedJob(job, error))
+                    batch.append(DecidedJob(job, error))
                 else:
                     record = make_record(stamp, decision.events) if decision.events else None
-                    batch.append(_DecidedJob(job, decision.outcome, record))
+                    batch.append(DecidedJob(job, decision.outcome, record))
                     for event in decision.events:
                         apply_event(self.state, event, stamp, self.state.seq + 1)
         finally:
             self.state.roll_back()
         return batch, undecided
+
+    def _note_writing(self, batch: list[DecidedJob]) -> None:
+        """Note after which record of the batch each job is answered: its own, or the one before it."""
+        self._writing = {}
+        answered: list[DecidedJob] | None = None
+        for row in batch:
+            if row.record is not None:
+                answered = self._writing[row.record.metadata.uid] = []
+            if answered is None:
+                row.read_answer(self.state)
+            else:
+                answered.append(row)
+
+    def _fold_own_record(self, seq: int, record: LogRecord) -> None:
+        """Fold a record of the batch being written, and answer before anything else is folded."""
+        apply_record(self.state, seq, record)
+        for row in self._writing[record.metadata.uid]:
+            row.read_answer(self.state)
 
     async def _append_records(self, expected: int, records: Sequence[LogRecord]) -> bool:
         try:
@@ -492,14 +530,14 @@ class Registry:
         if not entries or decode_record(entries[0].record).metadata.uid != uid:
             raise error
 
-    async def _apply_batch(self, expected: int, batch: list[_DecidedJob]) -> None:
+    async def _apply_batch(self, expected: int, batch: list[DecidedJob]) -> None:
         seq = expected
         for row in batch:
             if row.record is not None:
                 seq += 1
                 # A reader that caught up in the meantime has folded it already.
                 if seq > self.state.seq:
-                    apply_record(self.state, seq, row.record)
+                    self._fold_own_record(seq, row.record)
         self.appended += seq - expected
         self._note_growth()
         self.state.pack_texts()
@@ -572,8 +610,10 @@ class Registry:
         if entry.seq <= self.state.seq:
             return
         record = _decode_entry(entry)
-        apply_record(self.state, entry.seq, record)
-        if record.metadata.uid not in self._writing:
+        if record.metadata.uid in self._writing:
+            self._fold_own_record(entry.seq, record)
+        else:
+            apply_record(self.state, entry.seq, record)
             # Whoever wrote a purge takes the text out of the log.
             self.state.erased.clear()
 
@@ -646,9 +686,3 @@ def _decode_entry(entry: LogEntry) -> LogRecord:
         raise NewerLog(f"Record {entry.seq} of the log is of a newer release: {error}; upgrade this node") from error
     except msgspec.MsgspecError as error:
         raise StoreError(f"record {entry.seq} of the log is not one this version can read: {error}") from error
-
-
-def _fail_jobs(jobs: Sequence[_Job], error: BaseException) -> None:
-    for job in jobs:
-        if not job.done.done():
-            job.done.set_exception(error)

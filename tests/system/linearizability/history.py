@@ -4,8 +4,13 @@ from __future__ import annotations
 
 import threading
 from collections import defaultdict
+from collections.abc import Iterator
+from contextlib import contextmanager
 from enum import StrEnum
+from pathlib import Path
 from typing import Any, Final, NamedTuple
+
+import msgspec
 
 WRONG_BODY: Final = -1
 """Stands for a text that no client ever sent."""
@@ -88,6 +93,39 @@ class History:
         """Return all of them."""
         with self._lock:
             return list(self._operations)
+
+
+@contextmanager
+def keep_history_of_failure(history: History, file: Path) -> Iterator[None]:
+    """Write the whole history into a file when the block fails, and say so in the failure."""
+    try:
+        yield
+    except BaseException as failure:
+        write_history(history.list_operations(), file)
+        failure.add_note(f"The whole history is in {file}: python -m tests.system.linearizability.check_history {file}")
+        raise
+
+
+def write_history(operations: list[Operation], file: Path) -> None:
+    """Write operations as lines of JSON, in the order of the fields of `Operation`."""
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_bytes(msgspec.json.Encoder().encode_lines(operations))
+
+
+def read_history(file: Path) -> list[Operation]:
+    """Return what `write_history` wrote."""
+    rows = msgspec.json.Decoder(Operation).decode_lines(file.read_bytes())
+    return [
+        row._replace(
+            argument=_freeze_list(row.argument),
+            result=None if row.result is None else row.result._replace(value=_freeze_list(row.result.value)),
+        )
+        for row in rows
+    ]
+
+
+def _freeze_list(value: Any) -> Any:
+    return tuple(value) if isinstance(value, list) else value
 
 
 def allow_lag(operations: list[Operation], seconds: float) -> list[Operation]:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from tests.system.linearizability.faults import FaultInjector, FaultKind
-from tests.system.linearizability.history import History, Operation, allow_lag
+from tests.system.linearizability.history import History, allow_lag
 from tests.system.linearizability.invariants import find_violations
 from tests.system.linearizability.network import open_network
 from tests.system.linearizability.node import Node
@@ -26,7 +26,6 @@ class Report(NamedTuple):
     faults: Mapping[FaultKind, int]
     subjects: int
     violations: list[str]
-    operations: list[Operation]
 
     def __str__(self) -> str:
         sent = sum(self.outcomes.values())
@@ -35,12 +34,13 @@ class Report(NamedTuple):
         return f"{sent} requests about {self.subjects} subjects: {shares}; faults: {faults}"
 
 
-def run_with_faults(store: Store, folder: Path, seconds: float, seed: int, *, has_partitions: bool) -> Report:
+def run_with_faults(
+    store: Store, folder: Path, seconds: float, seed: int, history: History, *, has_partitions: bool
+) -> Report:
     """Have clients work and faults happen for so long, then heal everything, read everything, and check the history.
 
-    Raises AssertionError when a node ends by itself or does not get ready again.
+    The history takes what happens. Raises AssertionError when a node ends by itself or does not get ready again.
     """
-    history = History()
     with _run_cluster(store, folder, has_partitions=has_partitions) as nodes:
         workload = Workload([node.url for node in nodes], history, CLIENTS, seed)
         injector = FaultInjector(nodes, store.restart, seed)
@@ -52,14 +52,8 @@ def run_with_faults(store: Store, folder: Path, seconds: float, seed: int, *, ha
         for node in nodes:
             node.wait_ready()
         workload.read_everything()
-    operations = history.list_operations()
-    return Report(
-        workload.outcomes,
-        injector.injected,
-        len(workload.subjects),
-        find_violations(allow_lag(operations, store.lag)),
-        operations,
-    )
+    violations = find_violations(allow_lag(history.list_operations(), store.lag))
+    return Report(workload.outcomes, injector.injected, len(workload.subjects), violations)
 
 
 @contextmanager

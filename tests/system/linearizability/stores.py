@@ -12,6 +12,8 @@ from tests.support.kafka import KafkaBroker
 from tests.support.mariadb import mariadb
 from tests.support.postgres import postgres
 
+LOCAL_LAG_SECONDS: Final = 0.001
+"""A node over files gives answers to ids again for so long without asking (`server.answer_cache`)."""
 IMMUTABLE_LAG_SECONDS: Final = 30.0
 """A node that a store tells of changes answers from memory what never changes but by a deletion.
 
@@ -31,7 +33,7 @@ class Store(NamedTuple):
     url: str
     ports: tuple[int, ...] = ()
     restart: Callable[[], None] | None = None
-    lag: float = 0.0
+    lag: float = LOCAL_LAG_SECONDS
 
 
 @contextmanager

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from itertools import count, permutations
+from pathlib import Path
 from random import Random
 from typing import Any
 
@@ -12,12 +13,23 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.support.examples import scale_examples
+from tests.system.linearizability import check_history
 from tests.system.linearizability.checker import Verdict, check_linearizability
-from tests.system.linearizability.history import Action, Operation, Result, allow_lag
+from tests.system.linearizability.history import (
+    WRONG_BODY,
+    Action,
+    History,
+    Operation,
+    Result,
+    allow_lag,
+    keep_history_of_failure,
+    read_history,
+)
 from tests.system.linearizability.invariants import find_violations
 from tests.system.linearizability.simulation import OTHER_SUBJECT, Fault, choose_argument, simulate_history
 from tests.system.linearizability.subject_model import (
     SUBJECT_NOT_FOUND,
+    SUBJECT_NOT_SOFT_DELETED,
     SubjectState,
     apply_operation,
     follow_operation,
@@ -61,6 +73,24 @@ def test_two_registrations_do_not_get_one_number() -> None:
     first = _operation(Action.REGISTER, 0, 0, 10, Result(200, (1, 0)))
     assert _verdict(first, _operation(Action.REGISTER, 1, 0, 10, Result(200, (1, 1)))) is Verdict.VIOLATED
     assert _verdict(first, _operation(Action.REGISTER, 1, 0, 10, Result(200, (2, 1)))) is Verdict.LINEARIZABLE
+
+
+def test_a_slow_registration_may_bring_back_what_was_there_before_it() -> None:
+    """One that could have found its version also could have made it again, after that was deleted for good.
+
+    To take it for the former, since it changes nothing there, would leave the rest without an order.
+    """
+    text = Result(200, (1, 0))
+    history = [
+        _operation(Action.REGISTER, 0, 0, 10, text),
+        _operation(Action.REGISTER, 0, 20, 100, text),
+        _operation(Action.SOFT_DELETE_SUBJECT, None, 30, 40, Result(200, (1,))),
+        _operation(Action.PURGE_SUBJECT, None, 50, 60, Result(200, (1,))),
+        _operation(Action.PURGE_SUBJECT, None, 110, 120, SUBJECT_NOT_SOFT_DELETED),
+    ]
+    assert _verdict(*history) is Verdict.LINEARIZABLE
+    history[1] = history[1]._replace(completed=45)
+    assert _verdict(*history) is Verdict.VIOLATED
 
 
 def test_ids_and_versions_may_be_behind_where_that_is_allowed() -> None:
@@ -160,6 +190,21 @@ def test_the_model_answers_as_a_registry_does(http: httpx.Client, seed: int) -> 
         if answer.schema_id is not None and isinstance(answer.result.value, tuple):
             ids[answer.result.value[1]] = answer.schema_id
         ids = {text: known for text, known in ids.items() if any(row.text == text for row in state.versions)}
+
+
+def test_a_run_that_fails_leaves_its_history(tmp_path: Path) -> None:
+    """The failure names a file with every operation, and the command that checks it finds what was wrong."""
+    file = tmp_path / "kept" / "history.jsonl"
+    operations = simulate_history(Random(3), 80, unknown=0.1)
+    operations.append(_operation(Action.GET_BY_ID, (1, 0), 10**6, 10**6 + 1, Result(200, WRONG_BODY)))
+    history = History()
+    for operation in operations:
+        history.add(operation)
+    with pytest.raises(pytest.fail.Exception) as failure, keep_history_of_failure(history, file):
+        pytest.fail("found")
+    assert str(file) in failure.value.__notes__[0]
+    assert read_history(file) == operations
+    assert check_history.main(str(file)) > 0
 
 
 def test_texts_are_told_apart() -> None:

@@ -1,20 +1,25 @@
 """Three nodes over one store stay linearizable, lose nothing and repeat nothing, whatever befalls them.
 
 `STELE_LINEARIZABILITY_SECONDS` says how long faults happen: 600 in `make test-long`. `STELE_LINEARIZABILITY_SEED`
-chooses requests and faults; threads and processes still make every run another one.
+chooses requests and faults; threads and processes still make every run another one. A run that fails leaves its
+history in `build/linearizability`.
 """
 
 from __future__ import annotations
 
 import os
+import time
 from pathlib import Path
 from typing import Final
 
 import pytest
+from tests.system.linearizability.history import History, keep_history_of_failure
 from tests.system.linearizability.run import run_with_faults
 from tests.system.linearizability.stores import STORES
 
 _SEED: Final = int(os.environ.get("STELE_LINEARIZABILITY_SEED", "15"))
+
+_KEPT: Final = Path(__file__).parents[3] / "build" / "linearizability"
 
 
 def _seconds(usual: float) -> float:
@@ -22,12 +27,14 @@ def _seconds(usual: float) -> float:
 
 
 def _run(name: str, folder: Path, seconds: float, *, has_partitions: bool) -> None:
-    with STORES[name](folder) as store:
-        report = run_with_faults(store, folder, seconds, _SEED, has_partitions=has_partitions)
-    print(f"{name}: {report}")  # noqa: T201 - the figures a person wants to see
-    assert not report.violations, "\n".join(report.violations)
-    assert report.outcomes["reads"] > 50
-    assert report.outcomes["writes"] > 50
+    history = History()
+    with keep_history_of_failure(history, _KEPT / f"{name}-{time.time_ns()}.jsonl"):
+        with STORES[name](folder) as store:
+            report = run_with_faults(store, folder, seconds, _SEED, history, has_partitions=has_partitions)
+        print(f"{name}: {report}")  # noqa: T201 - the figures a person wants to see
+        assert not report.violations, "\n".join(report.violations)
+        assert report.outcomes["reads"] > 50
+        assert report.outcomes["writes"] > 50
 
 
 @pytest.mark.timeout(1200)

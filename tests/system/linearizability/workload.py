@@ -56,15 +56,25 @@ class OutcomeUnknown(Exception):
 
 def send_request(http: httpx.Client, asked: Operation) -> Answer:
     """Send one request and return its answer. Raises `NotCarriedOut`, `OutcomeUnknown`."""
-    method, path, body = _REQUESTS[asked.action](asked.argument)
-    if body is not None:
-        body = {"schema": make_text(asked.subject, body)}
+    method, path, body = make_request(asked)
     try:
-        response = http.request(method, path.replace("{S}", asked.subject), json=body)
+        response = http.request(method, path, json=body)
     except (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout) as error:
         raise NotCarriedOut from error
     except httpx.TransportError as error:
         raise OutcomeUnknown from error
+    return read_response(asked, response)
+
+
+def make_request(asked: Operation) -> tuple[str, str, Any]:
+    """Return method, path and JSON body of the request for an operation."""
+    method, path, text = _REQUESTS[asked.action](asked.argument)
+    body = None if text is None else {"schema": make_text(asked.subject, text)}
+    return method, path.replace("{S}", asked.subject), body
+
+
+def read_response(asked: Operation, response: httpx.Response) -> Answer:
+    """Return what a response says. Raises `OutcomeUnknown`."""
     if response.status_code >= 500:
         raise OutcomeUnknown(response.text)
     answer = response.json()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Sequence
+from contextlib import AbstractAsyncContextManager, nullcontext
 from pathlib import Path
 
 import pytest
@@ -19,9 +20,10 @@ from stele.core.commands import (
     RegisterSchema,
     Registration,
 )
-from stele.core.model import Attachments, Reference, SettingsLevel, SubjectKey
+from stele.core.model import Attachments, Reference, SettingsLevel, SubjectKey, Version
 from stele.core.policy import POLICIES, Policy
 from stele.core.ports import TextForm
+from stele.core.state import State
 from stele.errors import (
     Incompatible,
     InUse,
@@ -219,6 +221,66 @@ async def test_a_reader_never_sees_a_write_before_it_is_durable() -> None:
     assert sorted(outcome.version_number for outcome in await asyncio.gather(*jobs)) == [1, 2, 2, 3, 3]
     assert registry.appended == 3
     await registry.close()
+
+
+class PausedLog(MemoryLog):
+    """Says of an append that it is done when the gate is open; others do not wait for their turns."""
+
+    def __init__(self, shared: MemoryStore) -> None:
+        super().__init__(shared)
+        self.gate, self.appended = asyncio.Event(), asyncio.Event()
+
+    async def append(self, expected: int, records: Sequence[bytes]) -> bool:
+        written = await super().append(expected, records)
+        self.appended.set()
+        await self.gate.wait()
+        return written
+
+    def turn(self) -> AbstractAsyncContextManager[None]:
+        return nullcontext()
+
+
+async def test_a_registration_answers_what_it_made_though_that_is_gone() -> None:
+    """Other nodes delete the version and give its number to another text before the node gets to answer."""
+    store = MemoryStore()
+    log = PausedLog(store)
+    node, other = await Registry.open(log), await Registry.open(MemoryLog(store))
+    first = record("a")
+    prepared = await node.parser.prepare_schema(node.state, "avro", first, (), form=TextForm.PRINTED)
+    command = RegisterSchema(KEY, prepared.document, prepared.references)
+
+    def read_version(state: State, version: Version) -> tuple[int, bytes]:
+        return version.version_number, state.get_text(version.content)
+
+    registering = asyncio.create_task(node.register(command, read_version))
+    await log.appended.wait()
+    await other.execute(DeleteSubject(KEY, DeleteMode.SOFT))
+    await other.execute(DeleteSubject(KEY, DeleteMode.HARD))
+    await put(other, record("b"))
+    await node.fresh_state()
+    log.gate.set()
+    outcome, answer = await registering
+    assert outcome.created
+    assert answer == (1, prepared.document.text)
+
+
+async def test_a_defect_in_an_answer_concerns_its_caller_alone() -> None:
+    """Whoever registers beside it is answered, and the node goes on."""
+    node = await Registry.open(MemoryLog())
+
+    def fail(state: State, version: Version) -> None:
+        raise RuntimeError("defect")
+
+    prepared = await node.parser.prepare_schema(node.state, "avro", record("a"), (), form=TextForm.PRINTED)
+    command = RegisterSchema(KEY, prepared.document, prepared.references)
+    failed, made = await asyncio.gather(
+        node.register(command, fail, expects_change=True),
+        put(node, record("b"), SubjectKey("", "other")),
+        return_exceptions=True,
+    )
+    assert isinstance(failed, RuntimeError)
+    assert isinstance(made, Registration)
+    assert (await put(node, record("a"))).version_number == 1
 
 
 async def test_limits_refuse_before_parsing() -> None:

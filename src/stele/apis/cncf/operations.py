@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeVar
 from urllib.parse import quote
 
 import msgspec
@@ -37,7 +37,6 @@ from stele.core.commands import (
     Equality,
     Outcome,
     RegisterSchema,
-    Registration,
     SubjectDefaults,
     SubjectsPresent,
     SubjectUpdate,
@@ -74,6 +73,8 @@ from stele.service.registry import Registry
 from stele.service.retry import Overtaken, retry_when_overtaken
 from stele.service.validators import require_known
 from stele.service.visibility import is_namespace_shown
+
+T = TypeVar("T")
 
 
 def parse_place(group: str, schema: str) -> tuple[str, str]:
@@ -378,14 +379,15 @@ class Operations:
         group: str,
         schema: str,
         document: PostedDocument,
+        make_answer: Callable[[State, Version], T],
         attributes: DocumentAttributes = NO_ATTRIBUTES,
         *,
         equality: Equality = Equality.TEXT_AND_TYPE,
-    ) -> tuple[State, Version]:
+    ) -> T:
         """Register a document as the next version of a schema, or find the version that is equal to it.
 
         Returns:
-            The state afterwards and the version in it.
+            The answer made of the version (see `Registry.register`).
 
         Raises:
             NamespaceNotFound: The group does not exist.
@@ -405,7 +407,7 @@ class Operations:
         prepared = await self.registry.parser.prepare_inheriting_references(
             state, schema_format.format, document.body, queries.latest_version(subject)
         )
-        outcome = await self.execute(
+        _, answer = await self.registry.register(
             RegisterSchema(
                 key,
                 replace(prepared.document, custom_format=schema_format.custom_format),
@@ -421,11 +423,11 @@ class Operations:
                 media_type=check_content_type(document.content_type),
                 origin_uri=uris.check_version_id(attributes.id) if attributes.id else None,
                 subject_update=_build_subject_update(subject, attributes),
-            )
+            ),
+            make_answer,
+            via=DIALECT,
         )
-        assert isinstance(outcome, Registration)
-        state = self.registry.state
-        return state, queries.get_version(state, key, outcome.version_number, queries.ACTIVE_OR_SOFT_DELETED)
+        return answer
 
     async def find_document(self, group: str, schema: str, document: PostedDocument) -> tuple[State, Version]:
         """Return the version of a schema that is a document, byte for byte, and the state it is in.

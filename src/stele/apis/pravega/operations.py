@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 import base64
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from typing import TypeVar
 
 import msgspec
 from msgspec.structs import replace
@@ -15,7 +16,7 @@ from stele.apis.pravega import models as api
 from stele.apis.pravega import translate
 from stele.apis.pravega.options import PravegaOptions
 from stele.core import queries
-from stele.core.commands import Command, Equality, Outcome
+from stele.core.commands import Command, Equality, Outcome, RegisterSchema
 from stele.core.decide.compatibility import list_candidates
 from stele.core.decide.decision import check_name
 from stele.core.digests import digest_key
@@ -33,6 +34,8 @@ from stele.errors import (
 )
 from stele.service.registry import Registry
 from stele.service.schemas import PreparedSchema
+
+T = TypeVar("T")
 
 MAX_SCHEMA_BYTES = 8 * 1024 * 1024
 _MAX_PROPERTIES = 100
@@ -69,6 +72,11 @@ class Operations:
     async def execute(self, command: Command) -> Outcome:
         """Carry out a command in the caller's name."""
         return await self.registry.execute(command, via=translate.DIALECT)
+
+    async def register(self, command: RegisterSchema, make_answer: Callable[[State, Version], T]) -> T:
+        """Register a schema in the caller's name; see `Registry.register`."""
+        _, answer = await self.registry.register(command, make_answer, via=translate.DIALECT)
+        return answer
 
     async def get_group(self, key: SubjectKey) -> tuple[State, Subject]:
         """Return the present state and a group in it. Raises `SubjectNotFound`."""

@@ -51,7 +51,6 @@ from stele.core.commands import (
     EncodingOutcome,
     Equality,
     RegisterSchema,
-    Registration,
     SubjectDefaults,
 )
 from stele.core.model import NO_ATTACHMENTS, Numbering, SchemaFormat, SettingsLevel, SubjectKey, Version
@@ -227,7 +226,7 @@ async def add_schema(operations: InjectedOperations, request: Request[Any, Any, 
     if operations.find_same_schema(state, key, document) is None:
         schema_format = SchemaFormat(document.format, document.custom_format)
         await operations.require_comparable(schema_format, queries.policy_for(state, key))
-    outcome = await operations.execute(
+    return await operations.register(
         RegisterSchema(
             key,
             document,
@@ -235,11 +234,8 @@ async def add_schema(operations: InjectedOperations, request: Request[Any, Any, 
             equality_digest=EQUALITY_DIGEST,
             defaults=_EXISTING,
             labels=body.properties or None,
-        )
-    )
-    assert isinstance(outcome, Registration)
-    return translate.build_version_info(
-        queries.get_version(operations.registry.state, key, outcome.version_number, queries.ACTIVE_OR_SOFT_DELETED)
+        ),
+        lambda _, version: translate.build_version_info(version),
     )
 
 

@@ -20,7 +20,6 @@ from stele.core.commands import (
     Equality,
     Outcome,
     RegisterSchema,
-    Registration,
     SubjectDefaults,
 )
 from stele.core.digests import digest_key
@@ -277,13 +276,10 @@ class Operations:
         )
 
     async def _execute_registration(self, command: RegisterSchema) -> Version:
-        outcome = await self.execute(command)
-        assert isinstance(outcome, Registration)
+        outcome, version = await self.registry.register(command, lambda _, version: version, via=DIALECT)
         if not outcome.created:
             raise SameSchema(f"the schema '{command.key.name}' has version {outcome.version_number} with the same IDL")
-        return queries.get_version(
-            self.registry.state, command.key, outcome.version_number, queries.ACTIVE_OR_SOFT_DELETED
-        )
+        return version
 
     async def _parse_text(
         self, state: State, key: SubjectKey, schema_format: SchemaFormat, text: bytes

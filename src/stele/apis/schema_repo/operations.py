@@ -23,7 +23,6 @@ from stele.core.commands import (
     Equality,
     Outcome,
     RegisterSchema,
-    Registration,
     SubjectDefaults,
 )
 from stele.core.model import (
@@ -184,9 +183,12 @@ class Operations:
 
     async def execute(self, command: Command) -> Outcome:
         """Carry out a command in the caller's name. Raises `ReadOnly` if the dialect takes no writes."""
+        self._require_writable()
+        return await self.registry.execute(command, via=self._traits.via)
+
+    def _require_writable(self) -> None:
         if self.options.read_only:
             raise ReadOnly("this repository is read-only", how="read-only")
-        return await self.registry.execute(command, via=self._traits.via)
 
     async def create_subject(self, name: str, config: dict[str, str]) -> None:
         """Create a subject with a config; an existing one keeps its config.
@@ -289,14 +291,13 @@ class Operations:
                 number = newest.version_number if newest is not None else 0
                 request = msgspec.structs.replace(request, expected_latest=number)
             try:
-                outcome = await self.execute(request)
+                self._require_writable()
+                _, known_as = await self.registry.register(request, self._id_of, via=self._traits.via)
             except PreconditionFailed:
                 if not depends_on_subject:
                     raise
                 raise Overtaken from None
-            assert isinstance(outcome, Registration)
-            state = self.registry.state
-            return self._id_of(state, queries.get_version(state, key, outcome.version_number))
+            return known_as
 
         return await retry_when_overtaken(self.registry, register, conflicts=())
 

@@ -10,7 +10,6 @@ import pytest
 import pytest_asyncio
 
 from stele.apis.confluent import application
-from stele.core.commands import RegisterSchema
 from stele.service.registry import Registry
 from stele.storage.memory import MemoryLog, MemoryStore
 
@@ -38,15 +37,15 @@ async def register(registry: Registry, body: dict[str, Any]) -> httpx.Response:
 
 def call_before_first_write(registry: Registry, action: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """Have something happen between what a registration looked up and its command."""
-    execute = registry.execute
+    write = registry.register
     actions = [action]
 
-    async def execute_later(command: Any, **options: Any) -> Any:
-        if isinstance(command, RegisterSchema) and actions:
+    async def register_later(*command: Any, **options: Any) -> Any:
+        if actions:
             await actions.pop()()
-        return await execute(command, **options)
+        return await write(*command, **options)
 
-    monkeypatch.setattr(registry, "execute", execute_later)
+    monkeypatch.setattr(registry, "register", register_later)
 
 
 @pytest.mark.parametrize("before", [[], [LATER]], ids=["first version", "later version"])

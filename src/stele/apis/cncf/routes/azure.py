@@ -105,8 +105,13 @@ async def azure_register(
     # PUT /$schemaGroups/{group}/schemas/{schema}
     """Register a document; the answer is in the headers."""
     place = parse_place(group, schema)
-    _, version = await operations.register_document(*place, await read_document(request), equality=Equality.TEXT)
-    return Response(None, status_code=204, headers=responses.azure_identity_headers(operations, version))
+    headers = await operations.register_document(
+        *place,
+        await read_document(request),
+        lambda _, version: responses.azure_identity_headers(operations, version),
+        equality=Equality.TEXT,
+    )
+    return Response(None, status_code=204, headers=headers)
 
 
 @post(_SCHEMA, operation_class=AnyDocument, **AZURE_IDENTIFY, opt=access(Operation.READ, Place.INSIDE))

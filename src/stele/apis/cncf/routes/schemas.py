@@ -32,6 +32,8 @@ from stele.apis.http.access import Place, access
 from stele.apis.http.application import openapi_body
 from stele.apis.http.requests import read_body
 from stele.core.access import Operation
+from stele.core.model import Version
+from stele.core.state import State
 from stele.errors import InvalidRequest
 
 _GROUP = "/schemagroups/{group:str}"
@@ -123,10 +125,12 @@ async def create_schema(
     # POST /schemagroups/{group-id}/schemas/{schema-id}
     """Register a document as the next version of a schema, or find the version that it is."""
     place = parse_place(group, schema)
-    state, version = await operations.register_document(*place, await read_document(request), attributes)
-    return Response(
-        api.SchemaIdentifier(format_uid(version)), headers=responses.version_headers(operations, state, version)
-    )
+
+    def make_answer(state: State, version: Version) -> Response[api.SchemaIdentifier]:
+        headers = responses.version_headers(operations, state, version)
+        return Response(api.SchemaIdentifier(format_uid(version)), headers=headers)
+
+    return await operations.register_document(*place, await read_document(request), make_answer, attributes)
 
 
 @get(_SCHEMA, **DOCUMENT, opt=access(Operation.READ))

@@ -324,8 +324,14 @@ async def _register_schema(
     if dry_run:
         await _check_schema(operations, wish)
         return
-    state, version = await register_schema(operations, wish.subject, wish.schema, normalize=wish.normalize, force=False)
-    versions[wish.role] = version_out(state, version, operations.rendering_options())
+    versions[wish.role] = await register_schema(
+        operations,
+        wish.subject,
+        wish.schema,
+        lambda state, version: version_out(state, version, operations.rendering_options()),
+        normalize=wish.normalize,
+        force=False,
+    )
 
 
 async def _check_schema(operations: Operations, wish: AssociationRequest) -> None:

@@ -119,7 +119,7 @@ async def _import_version(operations: Operations, row: api.ImportedVersion) -> N
         schema_id=row.id,
         at=row.ts,
     )
-    await execute_registration(operations, command, expects_change=True)
+    await execute_registration(operations, command, lambda _state, _version: None, expects_change=True)
     if row.deleted:
         await operations.execute(DeleteVersion(key, row.version, DeleteMode.SOFT))
 

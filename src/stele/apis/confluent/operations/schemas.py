@@ -42,7 +42,7 @@ from stele.apis.http.dependencies import depend_on_names, depend_on_subject
 from stele.apis.http.requests import read_body, read_bytes
 from stele.core import queries
 from stele.core.access import Operation, subject_resource
-from stele.core.commands import Command, Outcome
+from stele.core.commands import Command, Outcome, RegisterSchema
 from stele.core.digests import KINDS, digest_key, digest_keys
 from stele.core.findings import Finding
 from stele.core.model import (
@@ -120,6 +120,13 @@ class Operations:
     async def execute(self, command: Command, *, expects_change: bool = False) -> Outcome:
         """Carry out a command in the caller's name; see `Registry.execute`."""
         return await self.registry.execute(command, via="confluent", expects_change=expects_change)
+
+    async def register(
+        self, command: RegisterSchema, make_answer: Callable[[State, Version], T], *, expects_change: bool = False
+    ) -> T:
+        """Register a schema in the caller's name; see `Registry.register`."""
+        _, answer = await self.registry.register(command, make_answer, via="confluent", expects_change=expects_change)
+        return answer
 
     # --- documents beside the schemas -------------------------------------------------------------------------------
 

@@ -11,7 +11,7 @@ the bodies of these answers are the API's own.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import Final
+from typing import Final, TypeVar
 
 import msgspec
 from msgspec.structs import replace
@@ -33,7 +33,6 @@ from stele.core.commands import (
     DeleteVersion,
     Equality,
     RegisterSchema,
-    Registration,
 )
 from stele.core.metadata import Metadata
 from stele.core.model import Attachments, Binding, Mode, SettingsLevel, SubjectKey, Version
@@ -42,6 +41,8 @@ from stele.errors import Incompatible, InvalidRequest, TooLarge
 from stele.service.retry import Overtaken, retry_when_overtaken
 from stele.service.usage import DeletionWarning
 
+T = TypeVar("T")
+
 LATEST = -1
 """Version of a request whose schema must be the latest one."""
 
@@ -49,16 +50,22 @@ _encode = msgspec.json.Encoder().encode
 
 
 async def register_schema(
-    operations: Operations, key: SubjectKey, request: api.RegisterSchemaRequest, *, normalize: bool, force: bool
-) -> tuple[State, Version]:
-    """Register the schema of a request, or find that it is there.
+    operations: Operations,
+    key: SubjectKey,
+    request: api.RegisterSchemaRequest,
+    make_answer: Callable[[State, Version], T],
+    *,
+    normalize: bool,
+    force: bool,
+) -> T:
+    """Register the schema of a request, or find that it is there; the answer made of its version.
 
     Raises what `Operations.parse_draft` raises, `InvalidName`, `RefusedChange`, and what the decision raises.
     """
     require_valid_key(key)
     return await retry_when_overtaken(
         operations.registry,
-        lambda state: _register_or_find(operations, state, key, request, normalize=normalize, force=force),
+        lambda state: _register_or_find(operations, state, key, request, make_answer, normalize=normalize, force=force),
     )
 
 
@@ -67,10 +74,11 @@ async def _register_or_find(
     state: State,
     key: SubjectKey,
     request: api.RegisterSchemaRequest,
+    make_answer: Callable[[State, Version], T],
     *,
     normalize: bool,
     force: bool,
-) -> tuple[State, Version]:
+) -> T:
     """As `register_schema`. Raises `PreconditionFailed` when the same schema was registered meanwhile."""
     seen = state.seq
     retagged = apply_tag_changes(request, queries.latest_version(state.find_subject(key)))
@@ -81,7 +89,7 @@ async def _register_or_find(
         draft = await operations.parse_draft(state, key, retagged, normalize=normalize)
         same = await _find_registered(operations, state, key, retagged, draft)
         if same is not None:
-            return state, same
+            return make_answer(state, same)
         if not force and (findings := await operations.find_reserved_name_violations(state, key, draft)):
             raise operations.refuse_change(state, key, findings, None)
 
@@ -106,7 +114,7 @@ async def _register_or_find(
             else refresh_version_hint(state, bare)
         )
 
-    return await register_with_retry(operations, command)
+    return await register_with_retry(operations, command, make_answer)
 
 
 def _require_shareable_references(state: State, key: SubjectKey, request: api.RegisterSchemaRequest) -> None:
@@ -163,14 +171,14 @@ def _inherit_metadata(state: State, command: RegisterSchema) -> Metadata | None:
 
 
 async def register_with_retry(
-    operations: Operations, command: Callable[[State], RegisterSchema]
-) -> tuple[State, Version]:
+    operations: Operations, command: Callable[[State], RegisterSchema], make_answer: Callable[[State, Version], T]
+) -> T:
     """Carry out a registration that depends on the state; again when another one took its number meanwhile."""
 
-    async def attempt(state: State) -> tuple[State, Version]:
+    async def attempt(state: State) -> T:
         wanted = command(state)
         try:
-            return await execute_registration(operations, wanted)
+            return await execute_registration(operations, wanted, make_answer)
         except InvalidRequest:
             if command(operations.registry.state).version_number == wanted.version_number:
                 raise
@@ -180,21 +188,25 @@ async def register_with_retry(
 
 
 async def execute_registration(
-    operations: Operations, command: RegisterSchema, *, expects_change: bool = False
-) -> tuple[State, Version]:
-    """Carry out a registration; the version it made or found. Raises `RefusedChange` and what the decision raises."""
+    operations: Operations,
+    command: RegisterSchema,
+    make_answer: Callable[[State, Version], T],
+    *,
+    expects_change: bool = False,
+) -> T:
+    """Carry out a registration; the answer made of the version that it made or found (see `Registry.register`).
+
+    Raises `RefusedChange` and what the decision raises.
+    """
     size = len(_encode((command.references, command.metadata, command.rule_set)))
     if size > operations.registry.limits.schema_bytes:
         raise TooLarge(f"references, metadata and rules have {size} bytes, more than a schema may have")
     expects_change = expects_change or _begins_subject(operations.registry.state, command.key)
     try:
-        outcome = await operations.execute(command, expects_change=expects_change)
+        return await operations.register(command, make_answer, expects_change=expects_change)
     except Incompatible as error:
         state = operations.registry.state
         raise operations.refuse_change(state, command.key, error.findings, error.against) from error
-    assert isinstance(outcome, Registration)
-    state = operations.registry.state
-    return state, queries.get_version(state, outcome.key, outcome.version_number, queries.ACTIVE_OR_SOFT_DELETED)
 
 
 def _begins_subject(state: State, key: SubjectKey) -> bool:

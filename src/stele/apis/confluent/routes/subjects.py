@@ -59,7 +59,7 @@ from stele.apis.http.access import Place, access
 from stele.apis.http.application import openapi_body
 from stele.apis.http.dependencies import REPEATABLE
 from stele.apis.http.requests import read_body
-from stele.core import queries
+from stele.core import model, queries
 from stele.core.access import Operation
 from stele.core.commands import DeleteMode, RegisterSchema
 from stele.core.decide.register import make_document
@@ -184,15 +184,21 @@ async def register_schema(
     body = await read_schema_body(operations, request)
     _, asked = await operations.resolve_subject(subject, context, Operation.REGISTER)
     operations.note_dependency(asked, asked.key, body)
-    state, version = await versions.register_schema(
-        operations, asked.key, body, normalize=is_true(normalize), force=is_true(force)
+    members = operations.profile.registered
+
+    def make_answer(state: State, version: model.Version) -> tuple[api.RegisterSchemaResponse, model.Version | None]:
+        if members is Registered.ID or (members is Registered.ID_UNLESS_CHANGED and is_as_sent(body, version)):
+            return api.RegisterSchemaResponse(version.schema.schema_id), None
+        return registration_out(state, version, operations.rendering_options()), version
+
+    shown, whole = await versions.register_schema(
+        operations, asked.key, body, make_answer, normalize=is_true(normalize), force=is_true(force)
     )
-    answer = operations.profile.registered
-    if answer is Registered.ID or (answer is Registered.ID_UNLESS_CHANGED and is_as_sent(body, version)):
-        return api.RegisterSchemaResponse(version.schema.schema_id)
-    shown = registration_out(state, version, operations.rendering_options())
+    if whole is None:
+        return shown
+    state = operations.registry.state
     # Who sends a descriptor gets one back: clients keep this answer, and cannot read source where they wrote none.
-    text = await operations.render_version(state, version, format or (SERIALIZED if is_descriptor(body) else ""))
+    text = await operations.render_version(state, whole, format or (SERIALIZED if is_descriptor(body) else ""))
     return shown if text is None else replace(shown, schema=text)
 
 
@@ -316,10 +322,11 @@ async def tag_version(
         rule_set=attachments.rule_set,
         version_number=body.new_version if (body.new_version or 0) > 0 else None,
     )
-    state, made = await versions.register_with_retry(
-        operations, lambda state: versions.with_version_number(state, command)
+    return await versions.register_with_retry(
+        operations,
+        lambda state: versions.with_version_number(state, command),
+        lambda state, version: registration_out(state, version, operations.rendering_options()),
     )
-    return registration_out(state, made, operations.rendering_options())
 
 
 # --- compatibility --------------------------------------------------------------------------------------------------

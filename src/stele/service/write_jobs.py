@@ -1,0 +1,62 @@
+"""What the writer of a node works on: commands that wait, and what they came to."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import msgspec
+
+from stele.core import commands as cmd
+from stele.core.events import EventMetadata, LogRecord
+from stele.core.findings import Finding
+from stele.core.state import State
+
+
+class WriteJob(NamedTuple):
+    """A command that waits for the writer, and whoever waits for its answer."""
+
+    command: cmd.Command
+    stamp: EventMetadata
+    verdicts: dict[Any, tuple[Finding, ...]]
+    done: asyncio.Future[Any]
+    has_quota: bool = False
+    """Whether the caller may register only so much."""
+    read: Callable[[State, cmd.Outcome], Any] | None = None
+    """Makes the answer of the outcome and the state it leaves; None: the outcome is the answer."""
+
+
+class DecidedJob(msgspec.Struct):
+    """A job of a batch, with what it came to and the record that has its events, if there are any."""
+
+    job: WriteJob
+    result: Any
+    """The outcome, then the answer; or the error."""
+    record: LogRecord | None = None
+
+    def read_answer(self, state: State) -> None:
+        """Make the answer, while the state is as this job leaves it."""
+        if self.job.read is None or isinstance(self.result, Exception):
+            return
+        try:
+            self.result = self.job.read(state, self.result)
+        except Exception as error:
+            # A defect in one answer must not end the others of the batch, nor whoever folds the record.
+            self.result = error
+
+    def set_result(self) -> None:
+        """Tell whoever waits, unless he has gone."""
+        if self.job.done.done():
+            return
+        if isinstance(self.result, Exception):
+            self.job.done.set_exception(self.result)
+        else:
+            self.job.done.set_result(self.result)
+
+
+def fail_jobs(jobs: Sequence[WriteJob], error: BaseException) -> None:
+    """Tell those who still wait for jobs what went wrong."""
+    for job in jobs:
+        if not job.done.done():
+            job.done.set_exception(error)

@@ -1,0 +1,233 @@
+"""Nodes of one log in one process, whose steps a seed puts into an order: every run of a seed is the same.
+
+Each node is a whole server but its sockets: the connection's cached answers, the front, a dialect, the registry.
+Whatever a node asks of the log stops before and behind the log's own moment, until the scheduler lets one of those that
+stand there go on; now and then one stands there for long. So a node may be overtaken between an append and its answer
+by several writes of others, as if it were paused.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Coroutine, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import AbstractAsyncContextManager, nullcontext
+from random import Random
+from typing import Any, Final
+
+import httpx
+from tests.system.linearizability.history import WRITES, Action, History, Operation
+from tests.system.linearizability.workload import Answer, OutcomeUnknown, make_request, read_response
+
+from stele.core.ports import LogEntry
+from stele.errors import StoreTimeout
+from stele.server.asgi import ReceivedRequest
+from stele.server.dialects import build_dispatcher
+from stele.server.metrics import Metrics
+from stele.server.settings import ServerSettings
+from stele.service.registry import Registry
+from stele.storage.memory import MemoryLog, MemoryStore
+
+TEXTS: Final = 3
+SUBJECT: Final = "s"
+_LONGEST_RUN: Final = 40
+"""Turns of the event loop between two choices of the scheduler, at most."""
+_PAUSES: Final = 0.1
+"""Share of steps that are held up while others make many."""
+_LONGEST_PAUSE: Final = 80
+"""Choices of the scheduler, at most."""
+_FAILURES: Final = 0.03
+"""Share of appends whose outcome the node is not told."""
+_WEIGHTS: Final = {
+    Action.REGISTER: 30,
+    Action.LOOK_UP: 6,
+    Action.GET_BY_ID: 8,
+    Action.GET_LATEST: 8,
+    Action.GET_VERSION: 6,
+    Action.LIST_VERSIONS: 8,
+    Action.LIST_ALL_VERSIONS: 4,
+    Action.SOFT_DELETE_VERSION: 8,
+    Action.PURGE_VERSION: 2,
+    Action.SOFT_DELETE_SUBJECT: 12,
+    Action.PURGE_SUBJECT: 2,
+    Action.CHECK_COMPATIBILITY: 6,
+}
+_PURGES: Final = {
+    Action.SOFT_DELETE_VERSION: Action.PURGE_VERSION,
+    Action.SOFT_DELETE_SUBJECT: Action.PURGE_SUBJECT,
+}
+
+
+class _InlineExecutor(ThreadPoolExecutor):
+    """Does work at once, where it is asked for."""
+
+    def submit(self, call: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
+        done: Future[Any] = Future()
+        try:
+            done.set_result(call(*args, **kwargs))
+        except BaseException as error:
+            done.set_exception(error)
+        return done
+
+
+class Scheduler:
+    """Lets one of those that wait go on at a time. The time of its histories are the turns of the event loop."""
+
+    def __init__(self, random: Random) -> None:
+        self.random = random
+        self.now = 0
+        self._choices = 0
+        self._waiting: list[tuple[int, asyncio.Future[None]]] = []
+        """From which choice on each may be chosen."""
+
+    async def wait_turn(self) -> None:
+        """Stand still until chosen."""
+        turn = asyncio.get_running_loop().create_future()
+        is_paused = self.random.random() < _PAUSES
+        self._waiting.append((self._choices + is_paused * self.random.randrange(_LONGEST_PAUSE), turn))
+        await turn
+
+    async def run(self, work: Sequence[Coroutine[Any, Any, None]]) -> None:
+        """Return when all work is done. Raises what is raised there first."""
+        tasks = [asyncio.create_task(row) for row in work]
+        while not all(task.done() for task in tasks):
+            for _ in range(self.random.randint(1, _LONGEST_RUN)):
+                self.now += 1
+                await asyncio.sleep(0)
+            self._choose_next()
+        for task in tasks:
+            task.result()
+
+    def _choose_next(self) -> None:
+        self._choices += 1
+        ready = [row for row in self._waiting if row[0] <= self._choices]
+        if ready:
+            chosen = self.random.choice(ready)
+            self._waiting.remove(chosen)
+            if not chosen[1].done():
+                chosen[1].set_result(None)
+
+
+class ScheduledLog(MemoryLog):
+    """A handle whose appends and tails wait for their turns; turns of writers are not fair."""
+
+    def __init__(self, shared: MemoryStore, scheduler: Scheduler, *, notices_at_once: bool) -> None:
+        super().__init__(shared)
+        self._scheduler = scheduler
+        self._notices_at_once = notices_at_once
+
+    @property
+    def notices_at_once(self) -> bool:
+        return self._notices_at_once
+
+    def has_changed(self) -> bool:
+        """Where notices may be late, they come now and then."""
+        return super().has_changed() if self._notices_at_once or self._scheduler.random.random() < 0.3 else False
+
+    async def append(self, expected: int, records: Sequence[bytes]) -> bool:
+        await self._scheduler.wait_turn()
+        is_lost = self._scheduler.random.random() < _FAILURES
+        written = False if is_lost else await super().append(expected, records)
+        await self._scheduler.wait_turn()
+        if is_lost or self._scheduler.random.random() < _FAILURES:
+            raise StoreTimeout("nobody knows what became of it")
+        return written
+
+    async def tail(self, after: int, limit: int) -> Sequence[LogEntry]:
+        await self._scheduler.wait_turn()
+        found = await super().tail(after, limit)
+        await self._scheduler.wait_turn()
+        return found
+
+    def turn(self) -> AbstractAsyncContextManager[None]:
+        return nullcontext()
+
+    async def wait(self, after: int, timeout: float) -> None:  # noqa: ASYNC109 - as the port has it
+        await asyncio.Event().wait()
+
+
+class _Node:
+    def __init__(self, registry: Registry) -> None:
+        self.front = build_dispatcher(registry, ServerSettings(), Metrics())
+        self._http = httpx.AsyncClient(transport=httpx.ASGITransport(self.front), base_url="http://registry")
+
+    async def send_request(self, asked: Operation) -> Answer:
+        """As a connection does: answer at once what is known, else ask the front. Raises `OutcomeUnknown`."""
+        method, path, body = make_request(asked)
+        request = self._http.build_request(method, path, json=body)
+        headers = [(name.lower(), value) for name, value in request.headers.raw]
+        place = ("http", None)  # what httpx says
+        received = ReceivedRequest(method, path.encode(), headers, request.content, place, "registry", "127.0.0.2")  # type: ignore[arg-type]
+        known = self.front.find_answer_at_once(received)
+        response = httpx.Response(200, content=known[2]) if known else await self._http.send(request)
+        return read_response(asked, response)
+
+
+class _Clients:
+    def __init__(self, scheduler: Scheduler, nodes: Sequence[_Node], history: History) -> None:
+        self._scheduler = scheduler
+        self._nodes = nodes
+        self._history = history
+        self._ids: dict[int, int] = {}
+        self._next: tuple[Action, Any] | None = None
+        """What follows a soft-deletion: purges that come by chance are refused most often."""
+
+    async def send_requests(self, client: int, count: int) -> None:
+        """Send requests one after another."""
+        for _ in range(count):
+            await self._scheduler.wait_turn()
+            node = self._scheduler.random.randrange(len(self._nodes))
+            asked = Operation(client, node, *self._choose_operation(), invoked=self._scheduler.now)
+            try:
+                answer = await self._nodes[node].send_request(asked)
+            except OutcomeUnknown:
+                if asked.action in WRITES:
+                    self._history.add(asked)
+                continue
+            await asyncio.sleep(0)  # The answer is read after it was sent: times that are equal have no order.
+            done = asked._replace(completed=self._scheduler.now, result=answer.result, schema_id=answer.schema_id)
+            self._history.add(done)
+            if asked.action in _PURGES and answer.result.code == 200:
+                self._next = _PURGES[asked.action], asked.argument
+            if answer.schema_id is not None and isinstance(answer.result.value, tuple):
+                self._ids[answer.schema_id] = answer.result.value[1]
+
+    def _choose_operation(self) -> tuple[Action, str, Any]:
+        random = self._scheduler.random
+        if self._next is not None:
+            (action, argument), self._next = self._next, None
+            return action, SUBJECT, argument
+        action = random.choices(list(_WEIGHTS), list(_WEIGHTS.values()))[0]
+        argument = None
+        if action is Action.GET_BY_ID:
+            if not self._ids:
+                return Action.LIST_VERSIONS, SUBJECT, None
+            argument = random.choice(list(self._ids.items()))
+        elif action in {Action.GET_VERSION, Action.SOFT_DELETE_VERSION, Action.PURGE_VERSION}:
+            argument = random.randint(1, TEXTS)
+        elif action in {Action.REGISTER, Action.LOOK_UP, Action.CHECK_COMPATIBILITY}:
+            argument = random.randrange(TEXTS)
+        return action, SUBJECT, argument
+
+
+async def run_interleaved(
+    seed: int, *, nodes: int = 2, clients: int = 5, operations: int = 12, notices_at_once: bool = True
+) -> list[Operation]:
+    """Return what clients of nodes were told, each of whom sends so many requests.
+
+    notices_at_once: whether a node always knows that another one has written; else it is told now and then.
+    """
+    asyncio.get_running_loop().set_default_executor(_InlineExecutor(1))
+    scheduler, store, history = Scheduler(Random(seed)), MemoryStore(), History()
+    registries: list[Registry] = []
+
+    async def open_nodes() -> None:
+        for _ in range(nodes):
+            log = ScheduledLog(store, scheduler, notices_at_once=notices_at_once)
+            registries.append(await Registry.open(log))
+
+    await scheduler.run([open_nodes()])
+    served = _Clients(scheduler, [_Node(registry) for registry in registries], history)
+    await scheduler.run([served.send_requests(client, operations) for client in range(clients)])
+    await scheduler.run([registry.close() for registry in registries])
+    return history.list_operations()
