@@ -13,11 +13,13 @@ import socket
 import ssl
 import sys
 import tempfile
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import msgspec
+import structlog
 import uvicorn
 from uvicorn import _subprocess
 from uvicorn.config import STARTUP_FAILURE
@@ -40,12 +42,16 @@ if TYPE_CHECKING:
     from stele.server.app import Server
     from stele.service.early_state import EarlyState
 
+_logger = structlog.get_logger("stele.server")
+
 _HANDED_DOWN = "STELE_RESOLVED_SETTINGS"
 _SWITCH_SECONDS = 0.001
 """How long a thread that parses or compares keeps the interpreter when the event loop wants it."""
 _LIFESPAN_MODULE = "on"
 """The module of uvicorn that logs that a start failed; the caller of `run_server` says why."""
 _NOTIFY_SECONDS = 1
+_THREADS_END_SECONDS = 1.0
+"""How long threads of the store's libraries may take to end once it is closed."""
 _COLLECTED_AFTER = (5_000, 10, 20)
 """Thresholds of the collector: over all objects, which holds everybody up, it goes after a million new ones only."""
 
@@ -245,11 +251,18 @@ def _fork_loaded_workers() -> None:
 
     A worker then shares the memory of all modules and of what was loaded of the log, and starts in a tenth of the time.
     Frozen objects are left alone by the collector, which would write to their pages. Elsewhere than on Linux, where
-    system libraries do not bear a fork, workers are started anew.
+    system libraries do not bear a fork, workers are started anew; so they are if a thread is left of a library that
+    opened the store, since a worker would have the locks of that thread and nobody to release them.
     """
+    global _early  # noqa: PLW0603 - as `_prepare_store`
     if not _can_fork():
         return
     import stele.server.app  # noqa: F401 - loaded for the workers
+
+    if not _is_single_threaded():
+        _logger.warning("workers do not share memory: a library keeps a thread in this process")
+        _early = None
+        return
 
     def restore_signals() -> None:
         for signal_number in SIGNALS:  # the parent only queues them for its loop
@@ -260,6 +273,16 @@ def _fork_loaded_workers() -> None:
     return_memory()
     gc.freeze()
     _subprocess.spawn = multiprocessing.get_context("fork")  # type: ignore[assignment]  # uvicorn has no setting for it
+
+
+def _is_single_threaded() -> bool:
+    """Whether no thread but this one is left; those that are ending get a second for it."""
+    until = time.monotonic() + _THREADS_END_SECONDS
+    while len(os.listdir("/proc/self/task")) > 1:
+        if time.monotonic() > until:
+            return False
+        time.sleep(0.01)
+    return True
 
 
 def _bind_socket(host: str, port: int) -> socket.socket:
