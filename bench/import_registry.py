@@ -59,7 +59,7 @@ def imported(dump: Dump, client: SchemaRegistryClient) -> None:
     assert registry_writer.plan_import(dump, client).differences == ()
 
 
-def sent_in_bulk(dump: Dump, client: SchemaRegistryClient) -> None:
+def send_in_bulk(dump: Dump, client: SchemaRegistryClient) -> None:
     """Send the versions as an import does, 500 a request, into a registry in IMPORT mode."""
     client.set_mode("IMPORT", force=True)
     writer = registry_writer.VersionWriter(client)
@@ -99,7 +99,7 @@ def run(count: int, singly: int, folder: Path) -> list[Row]:
     ways = (
         ("one by one over HTTP", some, one_by_one),
         ("import over HTTP", whole, imported),
-        ("its requests with versions", whole, sent_in_bulk),
+        ("its requests with versions", whole, send_in_bulk),
     )
     for name, dump, work in ways:
         store = f"sqlite:///{folder}/{work.__name__}.db"
