@@ -12,6 +12,7 @@ from __future__ import annotations
 import asyncio
 import gc
 import os
+import socket
 import time
 from collections import ChainMap
 from collections.abc import Callable, Mapping, Sequence
@@ -123,6 +124,8 @@ class Registry:
     ) -> None:
         self._log = log
         self.state = State()
+        self.node_name = f"{socket.gethostname()}/{os.getpid()}/{os.urandom(2).hex()}"
+        """Host, process and four digits that tell nodes of one process apart; leases and metrics have it."""
         self.limits = limits or Limits()
         self.parser = SchemaParser(self.limits)
         self.compatibility = CompatibilityChecker(self.parser, undecided)
