@@ -310,7 +310,13 @@ def facts(state: State) -> Mapping[str, Any]:
 
 
 def _subject(subject: Subject) -> Mapping[str, Any]:
-    return {**_plain(subject, "versions"), "versions": [_version(row) for row in subject.versions]}
+    details = _plain(subject.details)
+    return {
+        **_plain(subject, "stored_versions", "details"),
+        "details": details,
+        "kind": subject.kind,
+        "versions": [_version(row) for row in subject.versions],
+    }
 
 
 def _version(row: Version) -> Mapping[str, Any]:

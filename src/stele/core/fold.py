@@ -22,6 +22,7 @@ from stele.core.model import (
     SchemaEntry,
     SchemaKind,
     Subject,
+    SubjectDetails,
     SubjectKey,
     UnpackedText,
     Version,
@@ -111,20 +112,23 @@ def _space_deleted(state: State, event: ev.NamespaceDeleted, stamp: ev.EventMeta
 
 def _subject_created(state: State, event: ev.SubjectCreated, stamp: ev.EventMetadata, seq: int) -> None:
     namespace = _revive_namespace(state, event.key.namespace, stamp.at)
-    subject = Subject(
-        key=event.key,
-        uid=uid_from_bytes(event.uid),
-        serial=event.serial,
+    details = SubjectDetails(
         incarnation=event.incarnation,
-        at=stamp.at,
         numbering=event.numbering,
         comparison_scope=event.comparison_scope,
-        default_policy=state.intern_value(event.default_policy),
+        default_policy=event.default_policy,
         format=event.format,
         custom_format=event.custom_format,
         description=event.description,
         labels=event.labels,
         dialect_data=event.dialect_data,
+    )
+    subject = Subject(
+        namespace.name,
+        event.key.name,
+        pack_origin(uid_from_bytes(event.uid), stamp.at, seq),
+        event.serial,
+        state.share_details(details),
         highest_version_number=namespace.used_version_numbers.get(event.key.name, 0),
     )
     state.set_item(namespace.subjects, event.key.name, subject)
@@ -145,7 +149,7 @@ def _subject_changed(state: State, event: ev.SubjectChanged, stamp: ev.EventMeta
 
 def _subject_closed(state: State, event: ev.IncarnationEnded, stamp: ev.EventMetadata, seq: int) -> None:
     subject = _current_incarnation(state, event.key)
-    state.change(subject, closed=True)
+    _change_details(state, subject, closed=True)
     for version in subject.versions:
         _remove_referrer(state, version)
         state.change(version, state=VersionState.ARCHIVED)
@@ -157,7 +161,15 @@ def _set_description(
     state: State, target: Namespace | Subject, event: Any, stamp: ev.EventMetadata, names: tuple[str, ...]
 ) -> None:
     described = {name: getattr(event, name) for name in names}
-    state.change(target, epoch=target.epoch + 1, changed=stamp.at, **described)
+    if isinstance(target, Subject):
+        _change_details(state, target, changed=stamp.at, **described)
+        state.change(target, epoch=target.epoch + 1)
+    else:
+        state.change(target, epoch=target.epoch + 1, changed=stamp.at, **described)
+
+
+def _change_details(state: State, subject: Subject, **values: Any) -> None:
+    state.change(subject, details=state.share_details(replace(subject.details, **values)))
 
 
 def _forget_subject(state: State, key: SubjectKey) -> None:
@@ -179,10 +191,11 @@ def _version_registered(state: State, event: ev.VersionRegistered, stamp: ev.Eve
     namespace = state.namespaces[event.key.namespace]
     subject = namespace.subjects[event.key.name]
     schema = _intern_entry(state, namespace, event, seq)
+    origin = pack_origin(uid_from_bytes(event.uid), stamp.at if event.at is None else event.at, seq)
     version = Version(
-        origin=pack_origin(uid_from_bytes(event.uid), stamp.at if event.at is None else event.at, seq),
+        origin=subject.origin if subject.origin == origin else origin,
         version_number=event.version_number,
-        kind=_share_kind(state, subject, schema, event),
+        kind_or_type=_share_kind(state, subject, schema, event),
         kind_version=event.kind_version,
         schema=schema,
         subject=subject,
@@ -192,10 +205,11 @@ def _version_registered(state: State, event: ev.VersionRegistered, stamp: ev.Eve
     )
     state.touch(schema)
     schema.newest_version = version
+    kind_before = subject.kind
     rival = find_version(subject, event.version_number)
     if rival is not None:
         _purge_versions(state, subject, [rival])
-    _insert_version(state, subject, version)
+    _insert_version(state, subject, version, kind_before)
     for reference in schema.attachments.references:
         state.add_referrer((reference.namespace, reference.subject, reference.version_number), version)
     if state.by_uid is not None:
@@ -256,15 +270,17 @@ def _intern_attachments(state: State, event: ev.VersionRegistered) -> Attachment
     return Attachments(event.references, event.metadata, event.rule_set)
 
 
-def _share_kind(state: State, subject: Subject, schema: SchemaEntry, event: ev.VersionRegistered) -> SchemaKind:
-    """Return the kind, as the one object its subject, or another one with this schema, has of it.
+def _share_kind(state: State, subject: Subject, schema: SchemaEntry, event: ev.VersionRegistered) -> SchemaKind | str:
+    """Return the kind or its type, as the one object that its subject, or another one with this schema, has of it.
 
-    Most subjects have a kind of their own, so a table of all kinds would take more than it saves.
+    Most subjects have a type of their own, so a table of all would take more than it saves.
     """
-    kind = SchemaKind(state.intern_value(event.format), event.type, state.intern_value(event.custom_format))
-    others = (schema.newest_version, subject.versions[-1] if subject.versions else None)
-    known = (subject.kind, *(other.kind for other in others if other is not None))
-    return next((each for each in known if each == kind), kind)
+    is_plain = event.format == schema.content.format and not event.custom_format
+    kind = event.type if is_plain else SchemaKind(event.format, event.type, event.custom_format)
+    versions = subject.versions
+    others = (schema.newest_version, versions[-1] if versions else None, versions[0] if versions else None)
+    known = (other.kind_or_type for other in others if other is not None)
+    return next((each for each in known if each == kind), kind if isinstance(kind, str) else state.intern_value(kind))
 
 
 def _version_attributes(state: State, event: ev.VersionRegistered, stamp: ev.EventMetadata) -> VersionAttributes | None:
@@ -284,19 +300,20 @@ def _version_attributes(state: State, event: ev.VersionRegistered, stamp: ev.Eve
     return state.intern_value(extra) if shared else extra
 
 
-def _insert_version(state: State, subject: Subject, version: Version) -> None:
-    rows = subject.versions
+def _insert_version(state: State, subject: Subject, version: Version, kind_before: SchemaKind | None) -> None:
+    """Add a version to a subject whose kind was kind_before, None if it had no version."""
+    rows = subject.stored_versions
     state.touch(subject)
     if not rows:
-        subject.versions = [version]  # shorter than one that grows; most subjects have one version
+        subject.stored_versions = version
+    elif isinstance(rows, Version):
+        subject.stored_versions = sorted([rows, version], key=lambda row: row.version_number)
     elif rows[-1].version_number < version.version_number:
         state.append_to(rows, version)
     else:
-        subject.versions = sorted([*rows, version], key=lambda row: row.version_number)
-    if subject.kind is None:
-        subject.kind = version.kind
-    elif subject.highest_kind_versions is None and subject.kind != version.kind:
-        subject.highest_kind_versions = {subject.kind: subject.highest_version_number}
+        subject.stored_versions = sorted([*rows, version], key=lambda row: row.version_number)
+    if kind_before is not None and subject.highest_kind_versions is None and kind_before != version.kind:
+        _change_details(state, subject, highest_kind_versions={kind_before: subject.highest_version_number})
     if subject.highest_kind_versions is not None:
         high = max(subject.highest_kind_versions.get(version.kind, 0), version.kind_version)
         state.set_item(subject.highest_kind_versions, version.kind, high)
@@ -311,20 +328,21 @@ def _versions_retired(state: State, event: ev.VersionsSoftDeleted, stamp: ev.Eve
         if version is not None:
             state.change(version, state=VersionState.SOFT_DELETED)
     _clear_default_version(state, subject, event.version_numbers)
-    state.change(subject, epoch=subject.epoch + 1, changed=stamp.at)
+    _change_details(state, subject, changed=stamp.at)
+    state.change(subject, epoch=subject.epoch + 1)
 
 
 def _clear_default_version(state: State, subject: Subject, version_numbers: Container[int]) -> None:
     """A default version that is deleted is none any more: the newest takes its place."""
     if subject.default_version in version_numbers:
-        state.change(subject, default_version=None)
+        _change_details(state, subject, default_version=None)
 
 
 def _versions_purged(state: State, event: ev.VersionsPurged, stamp: ev.EventMetadata, seq: int) -> None:
     subject = _current_incarnation(state, event.key)
     numbers = set(event.version_numbers)
     _purge_versions(state, subject, [version for version in subject.versions if version.version_number in numbers])
-    state.change(subject, changed=stamp.at)
+    _change_details(state, subject, changed=stamp.at)
     if not subject.versions:
         _forget_subject(state, event.key)
         if state.by_serial is not None:
@@ -340,13 +358,14 @@ def _recount_kinds(state: State, subject: Subject) -> None:
     high: dict[SchemaKind, int] = {}
     for version in subject.versions:
         high[version.kind] = max(high.get(version.kind, 0), version.kind_version)
-    state.change(subject, highest_kind_versions=high)
+    _change_details(state, subject, highest_kind_versions=high)
 
 
 def _purge_versions(state: State, subject: Subject, going: list[Version]) -> None:
     """Take versions, ascending, out of their subject and out of all that leads to them."""
     numbers = {version.version_number for version in going}
-    state.change(subject, versions=[version for version in subject.versions if version.version_number not in numbers])
+    left = [version for version in subject.versions if version.version_number not in numbers]
+    state.change(subject, stored_versions=left if len(left) > 1 else left[0] if left else None)
     _clear_default_version(state, subject, numbers)
     # Newest first, as the uses of a schema are chained: each one is found at once.
     for version in reversed(going):
@@ -494,14 +513,15 @@ def _mode_changed(state: State, event: ev.ModeChanged, stamp: ev.EventMetadata, 
 def _codec_added(state: State, event: ev.CodecAdded, stamp: ev.EventMetadata, seq: int) -> None:
     """One more codec of a subject."""
     subject = _current_incarnation(state, event.key)
-    state.change(subject, codecs={**(subject.codecs or {}), event.name: event.properties}, epoch=subject.epoch + 1)
+    _change_details(state, subject, codecs={**(subject.codecs or {}), event.name: event.properties})
+    state.change(subject, epoch=subject.epoch + 1)
 
 
 def _encoding_assigned(state: State, event: ev.EncodingAssigned, stamp: ev.EventMetadata, seq: int) -> None:
     """The next encoding id of a subject."""
     subject = _current_incarnation(state, event.key)
     if subject.encodings is None:
-        state.change(subject, encodings=[])
+        _change_details(state, subject, encodings=[])
     assert subject.encodings is not None
     for _ in range(event.encoding - len(subject.encodings) - 1):
         state.append_to(subject.encodings, SKIPPED_ENCODING)
@@ -567,7 +587,7 @@ def _ids_skipped(state: State, event: ev.IdsSkipped, stamp: ev.EventMetadata, se
             state.change(namespace, highest_schema_id=highest)
         for subject in namespace.subjects.values():
             if subject.encodings:
-                state.change(subject, encodings=[*subject.encodings, *[SKIPPED_ENCODING] * event.numbers])
+                _change_details(state, subject, encodings=[*subject.encodings, *[SKIPPED_ENCODING] * event.numbers])
             if subject.numbering is not Numbering.CONTINUE and subject.highest_version_number:
                 state.change(subject, highest_version_number=subject.highest_version_number + event.numbers)
 

@@ -12,12 +12,13 @@ purge takes them out of every chain they are in, which frees them.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from enum import Enum
 from typing import Any, Final, NamedTuple, NewType
 
 import msgspec
 
+from stele.core.id_table import IdTable
 from stele.core.metadata import DataRuleSet, Metadata
 from stele.core.policy import Policy
 from stele.core.stored_names import STORED_NAMES
@@ -200,7 +201,7 @@ LATEST_TIME = _MASK
 
 
 def pack_origin(uid: int, at: int, seq: int) -> int:
-    """uid, time (ms) and seq of a version in one number: one object instead of three, half the memory."""
+    """uid, time (ms) and seq of a version or subject in one number: one object instead of three, half the memory."""
     return uid << 112 | min(max(at, 0), _MASK) << 56 | seq
 
 
@@ -209,7 +210,8 @@ class Version(msgspec.Struct, gc=False):
 
     origin: int
     version_number: int
-    kind: SchemaKind
+    kind_or_type: SchemaKind | str
+    """The type alone of a kind that has the format of its content and no name of its own: most have a type each."""
     kind_version: int
     schema: SchemaEntry
     subject: Subject
@@ -239,6 +241,12 @@ class Version(msgspec.Struct, gc=False):
         return self.schema.content
 
     @property
+    def kind(self) -> SchemaKind:
+        """Format and type."""
+        kept = self.kind_or_type
+        return SchemaKind(self.schema.content.format, kept) if isinstance(kept, str) else kept
+
+    @property
     def record_id(self) -> int:
         """64-bit id with the version number in its low 14 bits (docs/protocols/rocketmq.md#ids).
 
@@ -264,17 +272,10 @@ SKIPPED_ENCODING: Final = (0, "")
 """In the place of an encoding id that was never given out here."""
 
 
-class Subject(msgspec.Struct, gc=False):
-    """One incarnation of a subject: a closed one keeps its numbers, a new one starts again at 1.
+class SubjectDetails(msgspec.Struct, frozen=True):
+    """What subjects have in common with many others, or most of them lack: equal ones are stored once."""
 
-    Source: docs/protocols/model.md#c5.
-    """
-
-    key: SubjectKey
-    uid: int
-    serial: int
-    incarnation: int
-    at: int
+    incarnation: int = 1
     numbering: Numbering = Numbering.CONTINUE
     comparison_scope: ComparisonScope = ComparisonScope.SUBJECT
     default_policy: Policy | None = None
@@ -282,27 +283,153 @@ class Subject(msgspec.Struct, gc=False):
     """Only schemas of this format are taken; '' takes all."""
     custom_format: str = ""
     """Of the format, where it has a name that nobody here knows: then only that one is taken."""
-    versions: list[Version] = []
-    highest_version_number: int = 0
-    kind: SchemaKind | None = None
     highest_kind_versions: dict[SchemaKind, int] | None = None
     """Kept only once there are two kinds; with one kind, kind numbers are the version numbers."""
     codecs: dict[str, dict[str, str]] | None = None
     encodings: list[tuple[int, str]] | None = None
     """Encoding ids from 1: (version uid, codec name), or `SKIPPED_ENCODING`."""
     default_version: int | None = None
-    epoch: int = 0
     changed: int = 0
-    """When it was last described anew or lost a version (ms); 0: never. A registration says itself when it was."""
+    """When the subject was last described anew or lost a version (ms); 0: never. A registration has a time itself."""
     description: str = ""
     labels: dict[str, str] | None = None
     dialect_data: dict[str, Any] | None = None
     closed: bool = False
 
     @property
+    def is_sharable(self) -> bool:
+        """Whether many subjects are likely to have the same details: nothing that is theirs alone."""
+        own = (self.highest_kind_versions, self.codecs, self.encodings, self.labels, self.dialect_data)
+        return own == (None,) * len(own) and not self.changed and not self.description
+
+
+class Subject(msgspec.Struct, gc=False):
+    """One incarnation of a subject: a closed one keeps its numbers, a new one starts again at 1.
+
+    There are many subjects, and most have one version. So `stored_versions` is that version itself until there are
+    more, and `origin` (see `pack_origin`: uid, time, seq) is mostly the one of its first version.
+
+    Source: docs/protocols/model.md#c5.
+    """
+
+    namespace: str
+    name: str
+    origin: int
+    serial: int
+    """Its number among all incarnations of subjects."""
+    details: SubjectDetails
+    highest_version_number: int = 0
+    epoch: int = 0
+    stored_versions: Version | list[Version] | None = None
+
+    @property
+    def key(self) -> SubjectKey:
+        """Its full name."""
+        return SubjectKey(self.namespace, self.name)
+
+    @property
+    def versions(self) -> Sequence[Version]:
+        """Its versions in ascending order; to be read only."""
+        kept = self.stored_versions
+        return kept if isinstance(kept, list) else () if kept is None else (kept,)
+
+    @property
+    def uid(self) -> int:
+        """128-bit name of this incarnation, never given twice."""
+        return self.origin >> 112
+
+    @property
+    def at(self) -> int:
+        """Milliseconds since 1970 UTC."""
+        return self.origin >> 56 & _MASK
+
+    @property
     def record_id(self) -> int:
         """What the record ids of its versions begin with: itself the id of no version."""
         return self.serial << RECORD_ID_VERSION_BITS
+
+    @property
+    def kind(self) -> SchemaKind | None:
+        """The kind of its versions, the first one where there were several; None while there is no version."""
+        if self.details.highest_kind_versions is not None:
+            return next(iter(self.details.highest_kind_versions))
+        versions = self.versions
+        return versions[0].kind if versions else None
+
+    @property
+    def incarnation(self) -> int:
+        """How many subjects had this name, up to this one."""
+        return self.details.incarnation
+
+    @property
+    def numbering(self) -> Numbering:
+        """What happens to the numbers of purged versions."""
+        return self.details.numbering
+
+    @property
+    def comparison_scope(self) -> ComparisonScope:
+        """Which versions its policy compares with."""
+        return self.details.comparison_scope
+
+    @property
+    def default_policy(self) -> Policy | None:
+        """The policy that its creating dialect wrote down."""
+        return self.details.default_policy
+
+    @property
+    def format(self) -> str:
+        """Only schemas of this format are taken; '' takes all."""
+        return self.details.format
+
+    @property
+    def custom_format(self) -> str:
+        """Name of that format, where nobody here knows it: then only that one is taken."""
+        return self.details.custom_format
+
+    @property
+    def highest_kind_versions(self) -> dict[SchemaKind, int] | None:
+        """The highest number of each kind once there are two; None before."""
+        return self.details.highest_kind_versions
+
+    @property
+    def codecs(self) -> dict[str, dict[str, str]] | None:
+        """Properties of its codecs by name."""
+        return self.details.codecs
+
+    @property
+    def encodings(self) -> list[tuple[int, str]] | None:
+        """Encoding ids from 1: (version uid, codec name), or `SKIPPED_ENCODING`."""
+        return self.details.encodings
+
+    @property
+    def default_version(self) -> int | None:
+        """Number of the version that was chosen as the default; None: the newest is."""
+        return self.details.default_version
+
+    @property
+    def changed(self) -> int:
+        """When it was last described anew or lost a version (ms); 0: never."""
+        return self.details.changed
+
+    @property
+    def description(self) -> str:
+        """What people wrote about it."""
+        return self.details.description
+
+    @property
+    def labels(self) -> dict[str, str] | None:
+        """Free properties."""
+        return self.details.labels
+
+    @property
+    def dialect_data(self) -> dict[str, Any] | None:
+        """What a dialect sent and gets back unchanged, by dialect."""
+        return self.details.dialect_data
+
+    @property
+    def closed(self) -> bool:
+        """Whether this incarnation has ended."""
+        return self.details.closed
 
 
 class Settings(msgspec.Struct, frozen=True, omit_defaults=True, rename=STORED_NAMES):
@@ -391,7 +518,7 @@ class Namespace(msgspec.Struct):
     name: str
     at: int
     subjects: dict[str, Subject] = {}
-    schema_entries: dict[int, SchemaEntry] = {}
+    schema_entries: IdTable[SchemaEntry] = msgspec.field(default_factory=IdTable)
     highest_schema_id: int = 0
     settings: dict[str, Settings] = {}
     modes: dict[str, Mode] = {}

@@ -30,19 +30,18 @@ from stele.core.model import (
     SchemaKind,
     Settings,
     Subject,
-    SubjectKey,
+    SubjectDetails,
     UnpackedText,
     Version,
     VersionAttributes,
     VersionState,
-    pack_origin,
 )
 from stele.core.policy import Policy
 from stele.core.state import State, uid_from_bytes, uid_to_bytes
 from stele.core.texts import DumpedTexts, PackedTexts
-from stele.core.traversal import list_formats_of_text
+from stele.core.traversal import list_formats_of_text, list_versions_of_entry
 
-LAYOUT = 13
+LAYOUT = 14
 """Raised whenever a row changes its shape, or the log is read in another way."""
 
 _BATCH = 500
@@ -77,43 +76,31 @@ class _NamespaceRow(msgspec.Struct, array_like=True):
     hidden: bool
 
 
-class _SubjectRow(msgspec.Struct, array_like=True):
-    key: SubjectKey
-    uid: bytes
-    serial: int
-    incarnation: int
-    at: int
-    numbering: Numbering
-    comparison_scope: ComparisonScope
-    default_policy: Policy | None
-    format: str
-    custom_format: str
-    highest_version_number: int
-    kind: int | None
-    highest_kind_versions: list[tuple[int, int]] | None
-    codecs: dict[str, dict[str, str]] | None
-    encodings: list[tuple[bytes, str]] | None
-    default_version: int | None
-    epoch: int
-    changed: int
-    description: str
-    labels: dict[str, str] | None
-    dialect_data: dict[str, Any] | None
-    closed: bool
-    versions: list[_VersionRow]
+_DetailsRow = tuple[
+    int,
+    Numbering,
+    ComparisonScope,
+    Policy | None,
+    str,
+    str,
+    dict[SchemaKind, int] | None,
+    dict[str, dict[str, str]] | None,
+    list[tuple[bytes, str]] | None,
+    int | None,
+    int,
+    str,
+    dict[str, str] | None,
+    dict[str, Any] | None,
+    bool,
+]
+"""The fields of `SubjectDetails`, with bytes for the uids of versions."""
+_VersionRow = tuple[bytes, int, SchemaKind | str, int, int, int, VersionState, int]
+"""origin, number, kind or type, kind version, and numbers of entry, policy, and attributes around the state."""
+_SubjectRow = tuple[str, str, bytes, int, int, int, int, list[_VersionRow]]
+"""namespace, name, origin, serial, number of the details, highest version number, epoch, versions."""
 
-
-class _VersionRow(msgspec.Struct, array_like=True):
-    uid: bytes
-    version_number: int
-    kind: int
-    kind_version: int
-    schema: int
-    at: int
-    seq: int
-    policy: int
-    state: VersionState
-    attributes: int
+_ORIGIN_BYTES = 30
+"""Of an origin: 16 of the uid, 7 of the time, 7 of the seq."""
 
 
 class _Dump(msgspec.Struct, array_like=True):
@@ -123,7 +110,7 @@ class _Dump(msgspec.Struct, array_like=True):
     settings: Settings | None
     mode: Mode | None
     namespaces: list[_NamespaceRow]
-    kinds: list[SchemaKind]
+    details: list[_DetailsRow]
     policies: list[Policy | None]
     attributes: list[VersionAttributes | None]
     contents: list[msgspec.Raw]
@@ -148,13 +135,14 @@ class _Tables:
                 row for namespace in state.namespaces.values() for row in namespace.schema_entries.values()
             )
         }
-        self.kinds: dict[SchemaKind, int] = {}
+        self.details: dict[int, tuple[int, SubjectDetails]] = {}
         self.policies: dict[Policy | None, int] = {}
         self.attributes: dict[int, tuple[int, VersionAttributes | None]] = {}
 
-    def number_of(self, extra: VersionAttributes | None) -> int:
-        """Return the number of an extra, by the object: it may hold what cannot be hashed."""
-        return self.attributes.setdefault(id(extra), (len(self.attributes), extra))[0]
+
+def _number_object(table: dict[int, tuple[int, T]], value: T) -> int:
+    """Return the number of a value in a table by the object: it may hold what cannot be hashed."""
+    return table.setdefault(id(value), (len(table), value))[0]
 
 
 def dump_state(state: State) -> bytes:
@@ -193,7 +181,8 @@ def dump_state(state: State) -> bytes:
         state.skipped_schema_ids,
         state.skipped_numbers,
     )
-    dumped.kinds, dumped.policies = list(tables.kinds), list(tables.policies)
+    dumped.details = [_dump_details(details) for _, details in tables.details.values()]
+    dumped.policies = list(tables.policies)
     dumped.attributes = [extra for _, extra in tables.attributes.values()]
     return msgspec.msgpack.encode(dumped)
 
@@ -222,30 +211,34 @@ def _number_of(table: dict[T, int], value: T) -> int:
 
 
 def _dump_subject(subject: Subject, tables: _Tables) -> _SubjectRow:
-    plain = {name: getattr(subject, name) for name in _SubjectRow.__struct_fields__}
-    plain["uid"] = uid_to_bytes(subject.uid)
-    plain["kind"] = None if subject.kind is None else _number_of(tables.kinds, subject.kind)
-    high = subject.highest_kind_versions
-    plain["highest_kind_versions"] = (
-        None if high is None else [(_number_of(tables.kinds, schema_kind), top) for schema_kind, top in high.items()]
+    return (
+        subject.namespace,
+        subject.name,
+        subject.origin.to_bytes(_ORIGIN_BYTES, "big"),
+        subject.serial,
+        _number_object(tables.details, subject.details),
+        subject.highest_version_number,
+        subject.epoch,
+        [
+            (
+                row.origin.to_bytes(_ORIGIN_BYTES, "big"),
+                row.version_number,
+                row.kind_or_type,
+                row.kind_version,
+                tables.schemas[id(row.schema)],
+                _number_of(tables.policies, row.policy),
+                row.state,
+                _number_object(tables.attributes, row.attributes),
+            )
+            for row in subject.versions
+        ],
     )
-    plain["encodings"] = subject.encodings and [(uid_to_bytes(uid), codec) for uid, codec in subject.encodings]
-    plain["versions"] = [
-        _VersionRow(
-            uid_to_bytes(row.uid),
-            row.version_number,
-            _number_of(tables.kinds, row.kind),
-            row.kind_version,
-            tables.schemas[id(row.schema)],
-            row.at,
-            row.seq,
-            _number_of(tables.policies, row.policy),
-            row.state,
-            tables.number_of(row.attributes),
-        )
-        for row in subject.versions
-    ]
-    return _SubjectRow(**plain)
+
+
+def _dump_details(details: SubjectDetails) -> _DetailsRow:
+    plain = msgspec.structs.asdict(details)
+    plain["encodings"] = details.encodings and [(uid_to_bytes(uid), codec) for uid, codec in details.encodings]
+    return tuple(plain.values())  # in the order of the fields
 
 
 _decoder = msgspec.msgpack.Decoder(_Dump)
@@ -278,17 +271,8 @@ def _load_dump(dumped: _Dump) -> State:
         state.namespaces[row.name] = Namespace(**msgspec.structs.asdict(row))
     contents = [_load_content(state, *row) for row in _decode_rows(dumped.contents, _contents)]
     schemas = [_load_schema(state, contents, *row) for row in _decode_rows(dumped.schemas, _schemas)]
-    dumped.kinds = [
-        SchemaKind(state.intern_value(kind.format), kind.type, state.intern_value(kind.custom_format))
-        for kind in dumped.kinds
-    ]
-    dumped.policies = [state.intern_value(policy) for policy in dumped.policies]
-    versions: list[Version] = []
-    for subject in _decode_rows(dumped.subjects, _subjects):
-        versions.extend(_load_subject(state, subject, schemas, dumped))
-    versions.sort(key=lambda version: version.seq)
-    for version in versions:
-        _link_references(state, version)
+    contents.clear()
+    _load_subjects(state, dumped, schemas)
     return state
 
 
@@ -324,43 +308,74 @@ def _load_schema(
     return schema
 
 
-def _load_subject(state: State, row: _SubjectRow, schemas: list[SchemaEntry], dumped: _Dump) -> list[Version]:
-    plain = msgspec.structs.asdict(row)
-    plain["uid"] = uid_from_bytes(row.uid)
-    plain["kind"] = None if row.kind is None else dumped.kinds[row.kind]
-    plain["highest_kind_versions"] = (
-        None
-        if row.highest_kind_versions is None
-        else {dumped.kinds[schema_kind]: top for schema_kind, top in row.highest_kind_versions}
-    )
-    plain["encodings"] = row.encodings and [(uid_from_bytes(uid), codec) for uid, codec in row.encodings]
-    plain["versions"] = []
-    subject = Subject(**plain)
-    subject.versions = [
-        Version(
-            pack_origin(uid_from_bytes(v.uid), v.at, v.seq),
-            v.version_number,
-            dumped.kinds[v.kind],
-            v.kind_version,
-            schemas[v.schema],
-            subject,
-            dumped.policies[v.policy],
-            v.state,
-            dumped.attributes[v.attributes],
-        )
-        for v in row.versions
-    ]
-    if subject.closed:
-        state.closed.append(subject)
-    else:
-        state.namespaces[subject.key.namespace].subjects[subject.key.name] = subject
-    return subject.versions
-
-
-def _link_references(state: State, version: Version) -> None:
-    version.older_version, version.schema.newest_version = version.schema.newest_version, version
-    if version.state is not VersionState.ARCHIVED:
-        for reference in version.schema.attachments.references:
-            state.referrers.setdefault((reference.namespace, reference.subject, reference.version_number), []).append(
-                version
+def _load_subjects(state: State, dumped: _Dump, schemas: list[SchemaEntry]) -> None:
+    # Long because it runs for every version: calls would take a third of the time of a start.
+    details = [_load_details(state, row) for row in dumped.details]
+    policies = [state.intern_value(policy) for policy in dumped.policies]
+    attributes, namespaces, to_int = dumped.attributes, state.namespaces, int.from_bytes
+    referring: list[Version] = []
+    reused: dict[int, SchemaEntry] = {}
+    """Entries with several versions."""
+    for name_of_namespace, name, place, serial, details_number, highest, epoch, rows in _decode_rows(
+        dumped.subjects, _subjects
+    ):
+        namespace, first_origin = namespaces[name_of_namespace], to_int(place, "big")
+        subject = Subject(namespace.name, name, first_origin, serial, details[details_number], highest, epoch)
+        versions = []
+        shared: SchemaKind | str | None = None
+        for version_place, number, kind, kind_version, schema_number, policy, life, attributes_number in rows:
+            schema = schemas[schema_number]
+            if kind != shared:
+                shared = kind if schema.newest_version is None else _share_kind(state, kind, schema.newest_version)
+            version = Version(
+                first_origin if version_place == place else to_int(version_place, "big"),
+                number,
+                shared,
+                kind_version,
+                schema,
+                subject,
+                policies[policy],
+                life,
+                attributes[attributes_number],
+                schema.newest_version,
             )
+            if schema.newest_version is not None:
+                reused[id(schema)] = schema
+            schema.newest_version = version
+            if schema.attachments is not NO_ATTACHMENTS and life is not VersionState.ARCHIVED:
+                referring.append(version)
+            versions.append(version)
+        subject.stored_versions = versions if len(versions) > 1 else versions[0] if versions else None
+        if subject.details.closed:
+            state.closed.append(subject)
+        else:
+            namespace.subjects[name] = subject
+    for schema in reused.values():
+        _sort_versions(schema)
+    for version in sorted(referring, key=lambda row: row.seq):
+        for reference in version.schema.attachments.references:
+            key = (reference.namespace, reference.subject, reference.version_number)
+            state.referrers.setdefault(key, []).append(version)
+
+
+def _load_details(state: State, row: _DetailsRow) -> SubjectDetails:
+    details = SubjectDetails(*row)  # type: ignore[arg-type]  # but for the uids, which follow
+    if details.encodings is not None:
+        encodings = [(uid_from_bytes(uid), codec) for uid, codec in details.encodings]  # type: ignore[arg-type]
+        details = msgspec.structs.replace(details, encodings=encodings)
+    return state.share_details(details)
+
+
+def _share_kind(state: State, kind: SchemaKind | str, other: Version) -> SchemaKind | str:
+    """Return the kind as the object that another version with its schema has of it."""
+    if kind == other.kind_or_type:
+        return other.kind_or_type
+    return kind if isinstance(kind, str) else state.intern_value(kind)
+
+
+def _sort_versions(schema: SchemaEntry) -> None:
+    """Chain the versions of an entry newest first."""
+    versions = sorted(list_versions_of_entry(schema), key=lambda row: row.seq)
+    schema.newest_version = None
+    for version in versions:
+        version.older_version, schema.newest_version = schema.newest_version, version

@@ -7,7 +7,7 @@ see what might yet be lost.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, MutableMapping
 from itertools import islice
 from typing import Any, NamedTuple, TypeVar
 
@@ -25,6 +25,7 @@ from stele.core.model import (
     Settings,
     SettingsLevel,
     Subject,
+    SubjectDetails,
     SubjectKey,
     Version,
 )
@@ -159,7 +160,7 @@ class State:
             old = msgspec.structs.asdict(target)
             self._undo.append(lambda: _assign_attributes(target, old))
 
-    def set_item(self, table: dict[K, V], key: K, value: V) -> None:
+    def set_item(self, table: MutableMapping[K, V], key: K, value: V) -> None:
         """table[key] = value."""
         if self._undo is not None:
             if key in table:
@@ -169,7 +170,7 @@ class State:
                 self._undo.append(lambda: table.__delitem__(key))
         table[key] = value
 
-    def remove_item(self, table: dict[K, V], key: K) -> None:
+    def remove_item(self, table: MutableMapping[K, V], key: K) -> None:
         """Remove the key if it is there."""
         if key not in table:
             return
@@ -197,6 +198,10 @@ class State:
     def intern_value(self, value: V) -> V:
         """Return the first value equal to this one: equal attachments and policies are stored once."""
         return self.interned.setdefault(value, value)  # type: ignore[no-any-return]  # keys are their own values
+
+    def share_details(self, details: SubjectDetails) -> SubjectDetails:
+        """Return the details, as the one object that all subjects have that are alike."""
+        return self.intern_value(details) if details.is_sharable else details
 
     # --- drafts and housekeeping ------------------------------------------------------------------------------------
 

@@ -31,6 +31,7 @@ from stele.server.replication import run_replications
 from stele.server.settings import ServerSettings, make_secrets
 from stele.server.site_guard import SiteGuard
 from stele.service.delivery.stats import DeliveryStats
+from stele.service.early_state import EarlyState
 from stele.service.log_sealing import prepare_keys, seal_plain_log
 from stele.service.registry import Registry, current_millis
 from stele.service.threads import WorkThreads
@@ -56,8 +57,10 @@ _KILL_SECONDS = 5
 class Server:
     """The ASGI application of one worker process; everything is built when its event loop starts."""
 
-    def __init__(self, settings: ServerSettings) -> None:
+    def __init__(self, settings: ServerSettings, early: EarlyState | None = None) -> None:
         self.settings = settings
+        self._early = early
+        """What the parent of this process has loaded of the log."""
         self._front: App | None = None
         self._dispatcher: Dispatcher | None = None
         self._authenticator: RequestAuthenticator | None = None
@@ -171,7 +174,9 @@ class Server:
             await self._open_log(),
             self.settings.limits,
             undecided=WhenUndecided(self.settings.undecided),
+            early=self._early,
         )
+        self._early = None
         registry.secrets = secrets
         await self._prepare_secrets(registry)
         registry.access = access = make_access(registry, self.settings)
@@ -220,6 +225,8 @@ class Server:
 
     async def _open_log(self) -> Log:
         log = await open_log(self.settings.store, Path(self.settings.state_dir))
+        if self._early is not None:
+            await log.require_position(self._early.position)
         return await open_past(log, self.settings.as_of) if self.settings.as_of else log
 
     def _start_telemetry(self, registry: Registry) -> Telemetry:

@@ -13,11 +13,13 @@ import socket
 import ssl
 import sys
 import tempfile
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import msgspec
+import structlog
 import uvicorn
 from uvicorn import _subprocess
 from uvicorn.config import STARTUP_FAILURE
@@ -32,11 +34,15 @@ from stele.server.rate_limits import share_rates
 from stele.server.service_manager import notify_service_manager, take_sockets
 from stele.server.settings import LoadedSettings, ServerSettings
 from stele.server.tls import ServerTls
+from stele.service.heap import return_memory
 from stele.storage import open_log
 from stele.storage.drivers import hide_credentials
 
 if TYPE_CHECKING:
     from stele.server.app import Server
+    from stele.service.early_state import EarlyState
+
+_logger = structlog.get_logger("stele.server")
 
 _HANDED_DOWN = "STELE_RESOLVED_SETTINGS"
 _SWITCH_SECONDS = 0.001
@@ -44,6 +50,8 @@ _SWITCH_SECONDS = 0.001
 _LIFESPAN_MODULE = "on"
 """The module of uvicorn that logs that a start failed; the caller of `run_server` says why."""
 _NOTIFY_SECONDS = 1
+_THREADS_END_SECONDS = 1.0
+"""How long threads of the store's libraries may take to end once it is closed."""
 _COLLECTED_AFTER = (5_000, 10, 20)
 """Thresholds of the collector: over all objects, which holds everybody up, it goes after a million new ones only."""
 
@@ -57,12 +65,16 @@ def make_worker_app() -> Server:
     configure_logs(settings.log_level, settings.log_format)
     sys.setswitchinterval(_SWITCH_SECONDS)
     gc.set_threshold(*_COLLECTED_AFTER)
-    _app = Server(settings)
+    _app = Server(settings, _early)
     return _app
 
 
 _app: Server | None = None
 """The application of this process, once there is one."""
+
+
+_early: EarlyState | None = None
+"""What this process loaded for the workers that are forked from it."""
 
 
 _tls: ServerTls | None = None
@@ -129,7 +141,7 @@ def run_server(settings: ServerSettings, announce: Callable[[str], None] = lambd
         own = [bound.enter_context(_bind_socket(settings.host, port)) for port in _list_unserved(ports, given)]
         sockets = [*given, *own]
         check_exposure(settings, [_describe_place(each, ports) for each in sockets])
-        asyncio.run(_try_store(settings))
+        asyncio.run(_prepare_store(settings))
         _announce_sockets(settings, sockets, ports, announce)
         if settings.workers > 1:
             _fork_loaded_workers()
@@ -201,10 +213,27 @@ def _announce_sockets(
         announce(f"{dialect} alone on {place}" if dialect else f"Stele on {place}, log in {store}")
 
 
-async def _try_store(settings: ServerSettings) -> None:
-    """Open and close a store, which makes one that is not there. Raises `StoreError`, `InvalidRequest`."""
+async def _prepare_store(settings: ServerSettings) -> None:
+    """Open and close a store, which makes one that is not there; load for several workers what they then share.
+
+    Raises `StoreError`, `InvalidRequest`.
+    """
+    global _early  # noqa: PLW0603 - the workers find it in the memory of their parent
     log = await open_log(settings.store, Path(settings.state_dir))
-    await log.close()
+    try:
+        if settings.workers > 1 and not settings.as_of and _can_fork():
+            from stele.service.early_state import load_early_state
+
+            gc.disable()
+            _early = await load_early_state(log)
+    finally:
+        gc.enable()
+        await log.close()
+
+
+def _can_fork() -> bool:
+    """Whether system libraries bear a fork."""
+    return sys.platform == "linux"
 
 
 def _parse_ports(settings: ServerSettings) -> dict[int, str]:
@@ -220,12 +249,20 @@ def _parse_ports(settings: ServerSettings) -> dict[int, str]:
 def _fork_loaded_workers() -> None:
     """Load the application once, and have uvicorn fork its workers from this process instead of starting new ones.
 
-    A worker then shares the memory of all modules and starts in a tenth of the time. Elsewhere than on Linux, where
-    system libraries do not bear a fork, workers are started anew.
+    A worker then shares the memory of all modules and of what was loaded of the log, and starts in a tenth of the time.
+    Frozen objects are left alone by the collector, which would write to their pages. Elsewhere than on Linux, where
+    system libraries do not bear a fork, workers are started anew; so they are if a thread is left of a library that
+    opened the store, since a worker would have the locks of that thread and nobody to release them.
     """
-    if sys.platform != "linux":
+    global _early  # noqa: PLW0603 - as `_prepare_store`
+    if not _can_fork():
         return
     import stele.server.app  # noqa: F401 - loaded for the workers
+
+    if not _is_single_threaded():
+        _logger.warning("workers do not share memory: a library keeps a thread in this process")
+        _early = None
+        return
 
     def restore_signals() -> None:
         for signal_number in SIGNALS:  # the parent only queues them for its loop
@@ -233,8 +270,19 @@ def _fork_loaded_workers() -> None:
 
     os.register_at_fork(after_in_child=restore_signals)
     share_rates()
+    return_memory()
     gc.freeze()
     _subprocess.spawn = multiprocessing.get_context("fork")  # type: ignore[assignment]  # uvicorn has no setting for it
+
+
+def _is_single_threaded() -> bool:
+    """Whether no thread but this one is left; those that are ending get a second for it."""
+    until = time.monotonic() + _THREADS_END_SECONDS
+    while len(os.listdir("/proc/self/task")) > 1:
+        if time.monotonic() > until:
+            return False
+        time.sleep(0.01)
+    return True
 
 
 def _bind_socket(host: str, port: int) -> socket.socket:

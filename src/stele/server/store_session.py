@@ -23,7 +23,7 @@ async def open_log_session(store: str, as_of: str = "") -> AsyncIterator[Log]:
 
     Raises what `storage.open_log` raises.
     """
-    log = await open_log(store)
+    log: Log = await open_log(store)
     if as_of:
         log = await open_past(log, as_of)
     try:

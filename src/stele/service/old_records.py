@@ -4,13 +4,29 @@ from __future__ import annotations
 
 from typing import Final
 
+import msgspec
 from msgspec.structs import replace
 
-from stele.core.events import Event, LogRecord, SubjectCreated
+from stele.core.events import Event, LogRecord, NewerRecord, SubjectCreated, decode_record
 from stele.core.model import Numbering
+from stele.core.ports import LogEntry
+from stele.errors import NewerLog, StoreError
 
 _NUMBERS_IN_URIS: Final = frozenset({"cncf"})
 """The `via` of records whose subjects have version numbers in URIs."""
+
+
+def read_entry(entry: LogEntry) -> LogRecord:
+    """Return the record of an entry, as this release would have written it.
+
+    Raises `NewerLog` for one of a newer release, `StoreError` for one that cannot be read.
+    """
+    try:
+        return upgrade_record(decode_record(entry.record))
+    except NewerRecord as error:
+        raise NewerLog(f"Record {entry.seq} of the log is of a newer release: {error}; upgrade this node") from error
+    except msgspec.MsgspecError as error:
+        raise StoreError(f"record {entry.seq} of the log is not one this version can read: {error}") from error
 
 
 def upgrade_record(record: LogRecord) -> LogRecord:

@@ -10,11 +10,9 @@ Source: docs/protocols/redpanda.md#one-log-many-writers.
 from __future__ import annotations
 
 import asyncio
-import ctypes
 import gc
 import os
 import socket
-import sys
 import time
 from collections import ChainMap
 from collections.abc import Callable, Mapping, Sequence
@@ -24,7 +22,6 @@ from contextvars import copy_context
 from functools import partial
 from typing import Any, Final, ParamSpec, TypeVar
 
-import msgspec
 import structlog
 
 from stele.core import commands as cmd
@@ -36,7 +33,6 @@ from stele.core.decide.compatibility import find_incompatibilities
 from stele.core.events import (
     EventMetadata,
     LogRecord,
-    NewerRecord,
     decode_record,
     encode_record,
     make_record,
@@ -51,7 +47,6 @@ from stele.core.snapshot import dump_state, load_state
 from stele.core.state import State
 from stele.errors import (
     DamagedLog,
-    NewerLog,
     NotFound,
     Overloaded,
     QuotaUsedUp,
@@ -64,8 +59,10 @@ from stele.service import rulesets
 from stele.service.access import CALLER, OPEN_ACCESS, AccessControl
 from stele.service.audit_notes import AuditNotes
 from stele.service.compatibility import CompatibilityChecker
+from stele.service.early_state import EarlyState
+from stele.service.heap import return_memory
 from stele.service.limits import Limits
-from stele.service.old_records import upgrade_record
+from stele.service.old_records import read_entry
 from stele.service.required_rights import required_rights
 from stele.service.schemas import SchemaParser
 from stele.service.secrets import Secrets
@@ -155,11 +152,19 @@ class Registry:
 
     @classmethod
     async def open(
-        cls, log: Log, limits: Limits | None = None, *, undecided: WhenUndecided = WhenUndecided.REFUSE
+        cls,
+        log: Log,
+        limits: Limits | None = None,
+        *,
+        undecided: WhenUndecided = WhenUndecided.REFUSE,
+        early: EarlyState | None = None,
     ) -> Registry:
-        """Load the newest snapshot and the tail, then start to write and follow. Raises `StoreError`."""
+        """Load the newest snapshot and the tail, then start to write and follow. Raises `StoreError`.
+
+        early is what was loaded of this log already, in the place of the snapshot.
+        """
         registry = cls(log, limits, undecided=undecided)
-        await registry._load_snapshot_and_tail()
+        await registry._load_snapshot_and_tail(early)
         registry._writer = asyncio.create_task(registry._run_writer())
         registry._follower = asyncio.create_task(registry._run_follower())
         return registry
@@ -609,7 +614,7 @@ class Registry:
     def _fold_entry(self, entry: LogEntry) -> None:
         if entry.seq <= self.state.seq:
             return
-        record = _decode_entry(entry)
+        record = read_entry(entry)
         if record.metadata.uid in self._writing:
             self._fold_own_record(entry.seq, record)
         else:
@@ -636,22 +641,28 @@ class Registry:
             else:
                 self._note_write_failure(None)
 
-    async def _load_snapshot_and_tail(self) -> None:
+    async def _load_snapshot_and_tail(self, early: EarlyState | None) -> None:
         started = time.perf_counter()
         gc.disable()
         try:
-            stored = await self._log.load_snapshot()
-            state = await asyncio.to_thread(load_state, stored[1]) if stored is not None else None
-            if state is not None and stored is not None and state.seq == stored[0]:
-                self.state, self._snapshot_seq = state, stored[0]
+            if early is not None:
+                self.state, self._snapshot_seq = early.state, early.snapshot_seq
+            else:
+                await self._load_snapshot()
             await self._catch_up()
         finally:
             gc.enable()
             gc.freeze()
-            _return_memory()
+            return_memory()
         await self._save_snapshot()
         seconds = round(time.perf_counter() - started, 3)
         _logger.info("loaded", seq=self.state.seq, schemas=len(self.state.contents), seconds=seconds)
+
+    async def _load_snapshot(self) -> None:
+        stored = await self._log.load_snapshot()
+        state = await asyncio.to_thread(load_state, stored[1]) if stored is not None else None
+        if state is not None and stored is not None and state.seq == stored[0]:
+            self.state, self._snapshot_seq = state, stored[0]
 
     async def _save_snapshot(self, *, always: bool = False) -> None:
         if not always and self.state.seq - self._snapshot_seq < _SNAPSHOT_EVERY:
@@ -670,19 +681,3 @@ async def _end_tasks(*tasks: asyncio.Task[None] | None) -> None:
     for task in running:
         task.cancel()
     await asyncio.gather(*running, return_exceptions=True)
-
-
-def _return_memory() -> None:
-    """Give what loading has freed back to the system, where the C library can."""
-    trim = getattr(ctypes.CDLL(None), "malloc_trim", None) if sys.platform == "linux" else None
-    if trim is not None:
-        trim(0)
-
-
-def _decode_entry(entry: LogEntry) -> LogRecord:
-    try:
-        return upgrade_record(decode_record(entry.record))
-    except NewerRecord as error:
-        raise NewerLog(f"Record {entry.seq} of the log is of a newer release: {error}; upgrade this node") from error
-    except msgspec.MsgspecError as error:
-        raise StoreError(f"record {entry.seq} of the log is not one this version can read: {error}") from error

@@ -14,14 +14,13 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from stele.core.ports import Log
 from stele.storage.chained_log import ChainedLog
 from stele.storage.drivers import find_driver, find_mark
 
 __all__ = ["find_driver", "open_log"]
 
 
-async def open_log(url: str, state_dir: Path | None = None) -> Log:
+async def open_log(url: str, state_dir: Path | None = None) -> ChainedLog:
     """Open the log a URL names, creating it when there is none; the caller closes it.
 
     Args:

@@ -151,6 +151,18 @@ class ChainedLog:
         self._note_newest(LogPosition(seq, link))
         return seq, data
 
+    async def find_position(self, seq: int) -> LogPosition:
+        """Return where a record stands in the chain. Raises `StoreError` when there is none."""
+        link = await self._find_link(seq)
+        if link is None:
+            raise StoreError(f"The log {self.place} has no record {seq}")
+        return LogPosition(seq, link)
+
+    async def require_position(self, position: LogPosition) -> None:
+        """Go on from a record that this process, or its parent, has read before. Raises `DamagedLog` if it is gone."""
+        await self._require_reached(position, "what was loaded before this worker started")
+        self._note_newest(position)
+
     async def erase(self, seq: int, record: bytes) -> None:
         """Overwrite the record at seq. Raises `StoreError` when there is none."""
         before = await self._find_link(seq - 1)

@@ -17,7 +17,7 @@ from stele.apis.pravega import errors, translate
 from stele.apis.pravega import models as api
 from stele.apis.pravega.params import decode_token, encode_token, parse_limit, parse_number
 from stele.core.findings import Finding
-from stele.core.model import ComparisonScope, SchemaFormat, Subject, SubjectKey
+from stele.core.model import ComparisonScope, SchemaFormat, Subject, SubjectDetails, pack_origin
 from stele.core.policy import (
     ALL_VERSIONS,
     ALLOW_ANY,
@@ -30,7 +30,7 @@ from stele.core.policy import (
     VersionRange,
 )
 
-SUBJECT = Subject(SubjectKey("", "g"), uid=1, serial=1, incarnation=1, at=0)
+SUBJECT = Subject("", "g", pack_origin(1, 0, 1), 1, SubjectDetails())
 extents = st.sampled_from([NO_VERSIONS, LATEST_VERSION, ALL_VERSIONS]) | st.integers(1, 9).map(
     lambda since: VersionRange(RangeKind.SINCE, since)
 )
