@@ -40,8 +40,8 @@ from bench.report import RESULTS, Row, report
 from bench.stores import running_nodes, spread
 from tests.support.database_process import data_folder
 from tests.support.kafka import KafkaBroker
-from tests.support.mariadb import mariadb
-from tests.support.postgres import postgres
+from tests.support.mariadb import MariadbServer, mariadb
+from tests.support.postgres import PostgresServer, postgres
 
 FITTED: Final = (Shape(500, 10), Shape(5_000, 1), Shape(1_000, 10), Shape(10_000, 1))
 CHECKED: Final = (Shape(4_000, 10), Shape(40_000, 1))
@@ -120,7 +120,9 @@ def open_far_store(kind: str, relay: SlowRelay) -> Iterator[str]:
             stack.enter_context(broker)
             yield f"kafka://127.0.0.1:{relay.port}/stele"
             return
-        server = stack.enter_context(postgres("packaged") if kind == "postgres" else mariadb())
+        server: PostgresServer | MariadbServer = (
+            stack.enter_context(postgres("packaged")) if kind == "postgres" else stack.enter_context(mariadb())
+        )
         relay.target = server.port
         yield server.url(server.create_database()).replace(f":{server.port}/", f":{relay.port}/")
 
