@@ -28,7 +28,8 @@ tree, so a new error gets the answer of its nearest ancestor until it has one of
     │   └── TooManyRequests               the caller asks more often than he may
     ├── Unavailable
     │   ├── StoreError · StoreTimeout
-    │   │   └── DamagedLog · StoreReplaced   what is stored is not what was stored
+    │   │   ├── DamagedLog · StoreReplaced   what is stored is not what was stored
+    │   │   └── RecordsTooLarge       the store takes no write of that size; nothing was written
     │   └── RegistryUnreachable           a client could not reach any server
     ├── DataError                         bytes or a datum do not fit a schema
     │   └── EncodeError · DecodeError · FrameError · RuleFailed
@@ -390,6 +391,10 @@ class StoreTimeout(StoreError):
 
 class DamagedLog(StoreError):
     """Records that were acknowledged are missing from the log, or are not what was stored; the message says where."""
+
+
+class RecordsTooLarge(StoreError):
+    """The store takes no write of that size, and nothing was written; the message names the setting to raise."""
 
 
 class NewerLog(StoreError):

@@ -12,11 +12,13 @@ from pathlib import Path
 from typing import Self
 
 from confluent_kafka import KafkaException, Producer
+from tests.support.certificates import write_certificates
 from tests.support.maven import jars
 from tests.support.server_process import free_port
 
 _POM = Path(__file__).with_name("kafka-pom.xml")
 _START = 120.0  # seconds
+USER, PASSWORD = "ann", "secret"
 
 
 @contextmanager
@@ -27,14 +29,28 @@ def kafka(folder: Path, settings: Mapping[str, str] | None = None) -> Iterator[s
 
 
 class KafkaBroker:
-    """A broker with its data in a folder; use it with `with`. settings go before the usual ones."""
+    """A broker with its data in a folder; use it with `with`. settings go before the usual ones.
 
-    def __init__(self, folder: Path, settings: Mapping[str, str] | None = None) -> None:
+    secure: it has a second address, with the certificate of `tests.support.certificates`, where users say a password,
+    by PLAIN or SCRAM-SHA-512. That of `USER` is `PASSWORD`.
+
+    Attributes:
+        address: Without TLS, for anybody.
+        secure_address: Over TLS, with a password.
+        authority: The certificate authority that this one is of.
+    """
+
+    def __init__(self, folder: Path, settings: Mapping[str, str] | None = None, *, secure: bool = False) -> None:
         self._java = ["java", "-Xmx512m", "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn", "-cp", f"{jars(_POM)}/*"]
         port = free_port()
         self.address = f"127.0.0.1:{port}"
         self._config = folder / "server.properties"
-        rows = _settings(folder, port, settings or {}).items()
+        secure_port = free_port()
+        self.secure_address = f"localhost:{secure_port}"
+        self.authority = folder / "ca.pem"
+        self._is_secure = secure
+        more = _list_secure_settings(folder, port, secure_port) if secure else {}
+        rows = _settings(folder, port, {**more, **(settings or {})}).items()
         self._config.write_text("".join(f"{name}={value}\n" for name, value in rows))
         self._log = folder / "broker.log"
         self._process: subprocess.Popen[bytes] | None = None
@@ -43,6 +59,8 @@ class KafkaBroker:
         cluster = base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
         # In one word with its option: an id may begin with a hyphen.
         options = [f"--cluster-id={cluster}", "--config", str(self._config)]
+        if self._is_secure:
+            options += ["--add-scram", f"SCRAM-SHA-512=[name={USER},password={PASSWORD}]"]
         format_storage = [*self._java, "kafka.tools.StorageTool", "format", *options]
         done = subprocess.run(format_storage, capture_output=True, text=True, timeout=_START, check=False)
         assert done.returncode == 0, done.stdout + done.stderr
@@ -77,13 +95,31 @@ class KafkaBroker:
         _wait(self.address, self._process, self._log)
 
 
+def _list_secure_settings(folder: Path, port: int, secure_port: int) -> dict[str, str]:
+    write_certificates(folder)
+    (folder / "keystore.pem").write_bytes((folder / "server.key").read_bytes() + (folder / "server.pem").read_bytes())
+    modules = "org.apache.kafka.common.security"
+    return {
+        "listeners": f"PLAINTEXT://127.0.0.1:{port},SASL_SSL://127.0.0.1:{secure_port}",
+        "advertised.listeners": f"PLAINTEXT://127.0.0.1:{port},SASL_SSL://localhost:{secure_port}",
+        "listener.security.protocol.map": "CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT,SASL_SSL:SASL_SSL",
+        "sasl.enabled.mechanisms": "PLAIN,SCRAM-SHA-512",
+        "listener.name.sasl_ssl.plain.sasl.jaas.config": (
+            f'{modules}.plain.PlainLoginModule required user_{USER}="{PASSWORD}";'
+        ),
+        "listener.name.sasl_ssl.scram-sha-512.sasl.jaas.config": f"{modules}.scram.ScramLoginModule required;",
+        "ssl.keystore.type": "PEM",
+        "ssl.keystore.location": str(folder / "keystore.pem"),
+    }
+
+
 def _settings(folder: Path, port: int, more: Mapping[str, str]) -> dict[str, str]:
     controller = free_port()
+    listeners = more.get("listeners", f"PLAINTEXT://127.0.0.1:{port}")
     return {
         "process.roles": "broker,controller",
         "node.id": "1",
         "controller.quorum.voters": f"1@127.0.0.1:{controller}",
-        "listeners": f"PLAINTEXT://127.0.0.1:{port},CONTROLLER://127.0.0.1:{controller}",
         "advertised.listeners": f"PLAINTEXT://127.0.0.1:{port}",
         "controller.listener.names": "CONTROLLER",
         "log.dirs": str(folder / "data"),
@@ -94,6 +130,7 @@ def _settings(folder: Path, port: int, more: Mapping[str, str]) -> dict[str, str
         "transaction.state.log.num.partitions": "1",
         "group.initial.rebalance.delay.ms": "0",
         **more,
+        "listeners": f"{listeners},CONTROLLER://127.0.0.1:{controller}",
     }
 
 

@@ -18,7 +18,7 @@ import pytest
 from tests.support.database_process import data_folder, run_program, start_program
 from tests.support.server_process import free_port
 
-__all__ = ["KINDS", "PostgresServer", "postgres"]
+__all__ = ["KINDS", "PostgresServer", "postgres", "standby_of"]
 
 _START = 60.0  # seconds
 _SETTINGS = {
@@ -58,13 +58,19 @@ KINDS = ["packaged", pytest.param("system", marks=pytest.mark.servers)]
 class PostgresServer:
     """One server, whose superuser is `admin`. It can be stopped and started again."""
 
-    def __init__(self, folder: Path, binaries: Path) -> None:
+    def __init__(self, folder: Path, binaries: Path, primary: PostgresServer | None = None) -> None:
+        """Make the files of a server: empty ones, or those of a standby that follows a primary that runs."""
         self.folder = folder
         self.data = folder / "data"
         self.port = free_port()
-        self.password = secrets.token_hex(8)
+        self.password: str = secrets.token_hex(8) if primary is None else primary.password
         self._binaries = binaries
         self._process: subprocess.Popen[bytes] | None = None
+        if primary is not None:
+            run_program(
+                binaries / "pg_basebackup", "-D", self.data, "-d", primary.url(), "-R", "-X", "stream", "-c", "fast"
+            )
+            return
         (folder / "password").write_text(self.password)
         (folder / "password").chmod(0o644)
         os.environ.setdefault("LC_ALL", "C")
@@ -117,6 +123,18 @@ class PostgresServer:
             self._process.send_signal(how)
             self._process.wait(60)
             self._process = None
+
+
+@contextmanager
+def standby_of(primary: PostgresServer) -> Iterator[PostgresServer]:
+    """A running standby of a server, stopped at the end."""
+    with data_folder("standby") as folder:
+        server = PostgresServer(folder, primary._binaries, primary)
+        try:
+            server.start()
+            yield server
+        finally:
+            server.stop()
 
 
 @contextmanager

@@ -322,7 +322,7 @@ async def test_the_condition_of_a_topic(url: str) -> None:
 
 async def test_no_broker(monkeypatch: pytest.MonkeyPatch) -> None:
     """One sentence, in time."""
-    monkeypatch.setattr("stele.storage.kafka.topic.ANSWER_SECONDS", 1.0)
+    monkeypatch.setattr("stele.storage.kafka.client.ANSWER_SECONDS", 1.0)
     with pytest.raises(
         StoreError, match=r"The log kafka://127\.0\.0\.1:1/x (cannot be reached|does not answer in time)"
     ):

@@ -8,6 +8,7 @@ import re
 import shutil
 import signal
 import subprocess
+import tempfile
 import threading
 import time
 from collections.abc import Iterator
@@ -21,6 +22,7 @@ from tests.support.server_process import Running, free_port, serving
 pytestmark = pytest.mark.servers
 
 _SITE = Path(__file__).parents[2] / "deploy" / "compose" / "nginx.conf"
+_GROWTH = Path(__file__).parents[2] / "docs" / "explanation" / "scale.md"
 _FRAME = """
 daemon off;
 pid {folder}/nginx.pid;
@@ -41,13 +43,20 @@ http {{
 @contextmanager
 def _run_proxy(nodes: list[Running], folder: Path) -> Iterator[str]:
     """Run nginx with the site's file, its names replaced by addresses; its URL."""
-    program = shutil.which("nginx", path=f"{os.environ['PATH']}:/usr/sbin")
-    assert program, "nginx is not installed: apt-get install nginx-light"
     port = free_port()
     site = _SITE.read_text(encoding="utf-8").replace("listen 8081;", f"listen 127.0.0.1:{port};")
     for number, node in enumerate(nodes, 1):
         site = site.replace(f"node-{number}:8081", node.url.removeprefix("http://"))
     assert not re.search(r"node-\d", site)
+    with _run_nginx(site, port, folder) as url:
+        yield url
+
+
+@contextmanager
+def _run_nginx(site: str, port: int, folder: Path) -> Iterator[str]:
+    """Run nginx with the text of a site that listens on a port; its URL."""
+    program = shutil.which("nginx", path=f"{os.environ['PATH']}:/usr/sbin")
+    assert program, "nginx is not installed: apt-get install nginx-light"
     (folder / "site.conf").write_text(site, encoding="utf-8")
     (folder / "nginx.conf").write_text(_FRAME.format(folder=folder), encoding="utf-8")
     with subprocess.Popen([program, "-p", folder, "-c", folder / "nginx.conf"]) as process:
@@ -126,3 +135,38 @@ def test_a_lost_node_is_not_noticed(cluster: tuple[str, list[Running]]) -> None:
     assert failures == []
     assert len(registered) > before + 10
     assert len(set(registered)) == len(registered)
+
+
+def test_a_cache_keeps_what_never_changes() -> None:
+    """The cache that the page on growth shows serves ids by itself, also without a node, and nothing else."""
+    port = free_port()
+    (site,) = re.findall(r"^```nginx\n(.*?)^```$", _GROWTH.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
+    with ExitStack() as stack:
+        folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))  # pytest's own are closed to nginx's workers
+        folder.chmod(0o755)
+        node = stack.enter_context(serving("--store", "memory:", folder=folder))
+        for written, real in (
+            ("/var/cache/nginx/stele", f"{folder}/cached"),
+            ("listen 8080;", f"listen 127.0.0.1:{port};"),
+            ("127.0.0.1:8081", node.url.removeprefix("http://")),
+        ):
+            assert site.count(written) == 1
+            site = site.replace(written, real)
+        http = stack.enter_context(httpx.Client(base_url=stack.enter_context(_run_nginx(site, port, folder))))
+        schema_id = _register(http, 1)
+        path = f"/schemas/ids/{schema_id}"
+        kept = http.get(path)
+        assert kept.headers["cache-control"] == "max-age=86400, immutable"
+        assert kept.headers["vary"] == "accept, accept-encoding"
+        assert kept.headers["x-cache"] == "HIT"
+        assert http.get(path, headers={"If-None-Match": kept.headers["etag"]}).status_code == 304
+        latest = [http.get("/subjects/s/versions/latest") for _ in "12"]
+        assert [answer.headers["x-cache"] for answer in latest] == ["MISS", "MISS"]
+        assert latest[0].headers["cache-control"] == "no-cache"
+        assert http.get(f"{path}?format=resolved").headers["x-cache"] == "MISS"
+        _register(http, 2)
+        assert http.get("/subjects/s/versions/latest").json()["version"] == 2
+        os.killpg(node.process.pid, signal.SIGKILL)
+        node.process.wait()
+        assert http.get(path).json() == kept.json()
+        assert http.get("/subjects").status_code == 502

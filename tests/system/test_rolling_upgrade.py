@@ -19,6 +19,9 @@ from stele.core.events import RECORD_FORMAT
 from stele.core.ports import Log
 from stele.storage import open_log
 
+_ROOT = Path(__file__).parents[2]
+_OLD = "dcf7d202"
+"""The commit since which an older release stops at records of a newer one: its tree is the old release."""
 _STAMP = {"uid": b"\0" * 16, "at": 1}
 _NEWER = {
     "event": (
@@ -52,6 +55,62 @@ def _run(*arguments: str, folder: Path) -> subprocess.CompletedProcess[str]:
         timeout=60,
         check=False,
     )
+
+
+@pytest.fixture(scope="module")
+def old_release(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The sources of an old release."""
+    archive = subprocess.run(["git", "-C", _ROOT, "archive", _OLD, "src"], capture_output=True, check=False)
+    if archive.returncode:
+        pytest.skip("the history of the repository is not here")
+    folder = tmp_path_factory.mktemp("old")
+    subprocess.run(["tar", "-x", "-C", folder], input=archive.stdout, check=True)
+    return folder / "src"
+
+
+def _write_everything(url: str, name: str) -> None:
+    """Register versions with a reference, set a policy and a mode, and delete softly and permanently."""
+    subject = f"{url}/subjects/{name}"
+    for number in range(3):
+        schema = {"type": "record", "name": f"R_{name}", "fields": [], "doc": str(number)}
+        assert call(f"{subject}/versions", "POST", {"schema": json.dumps(schema)}).status == 200
+    fields = [{"name": "r", "type": f"R_{name}"}]
+    user = {"type": "record", "name": f"User_{name}", "fields": fields}
+    references = [{"name": f"R_{name}", "subject": name, "version": 3}]
+    body = {"schema": json.dumps(user), "references": references}
+    assert call(f"{url}/subjects/{name}-user/versions", "POST", body).status == 200
+    assert call(f"{url}/config/{name}", "PUT", {"compatibility": "FULL"}).status == 200
+    assert call(f"{url}/mode/{name}-user", "PUT", {"mode": "READONLY"}).status == 200
+    assert call(f"{subject}/versions/1", "DELETE").status == 200
+    assert call(f"{subject}/versions/2", "DELETE").status == 200
+    assert call(f"{subject}/versions/2?permanent=true", "DELETE").status == 200
+
+
+def _read_everything(url: str) -> dict[str, Any]:
+    paths = ["/subjects", "/subjects?deleted=true", "/contexts", "/schemas?deleted=true"]
+    for name in ("old", "new", "again", "late"):
+        paths += [f"/subjects/{name}/versions?deleted=true", f"/subjects/{name}/versions/3/referencedby"]
+        paths += [f"/config/{name}", f"/mode/{name}-user", f"/subjects/{name}-user/versions/latest"]
+    return {path: call(url + path) for path in paths}
+
+
+def test_an_old_and_a_new_node_side_by_side(old_release: Path, tmp_path: Path) -> None:
+    """Both releases write on one store and read what the other one wrote; the last old node leaves, nothing changes."""
+    store = f"sqlite:///{tmp_path}/log.db"
+    old_path = {"PYTHONPATH": str(old_release)}
+    with serving("--store", store, folder=tmp_path, environ=old_path) as old:
+        _write_everything(old.url, "old")
+        with serving("--store", store, folder=tmp_path) as new:
+            _write_everything(new.url, "new")
+            _write_everything(old.url, "again")
+            answers = _read_everything(new.url)
+            assert answers["/subjects"].body == ["again", "again-user", "new", "new-user", "old", "old-user"]
+            assert _read_everything(old.url) == answers
+    with serving("--store", store, folder=tmp_path) as new:
+        assert _read_everything(new.url) == answers
+    with serving("--store", store, folder=tmp_path, environ=old_path) as old:
+        assert _read_everything(old.url) == answers, "a rollback"
+        _write_everything(old.url, "late")
 
 
 @pytest.mark.parametrize("kind", _NEWER)

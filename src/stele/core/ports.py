@@ -170,7 +170,10 @@ class Log(Protocol):
     """
 
     async def append(self, expected: int, records: Sequence[bytes]) -> bool:
-        """Write records at expected+1 … atomically and durably; False, and nothing written, when the head has moved."""
+        """Write records at expected+1 … atomically and durably; False, and nothing written, when the head has moved.
+
+        Raises `RecordsTooLarge` when the store takes no write of that size; nothing is written then.
+        """
         ...
 
     async def tail(self, after: int, limit: int) -> Sequence[LogEntry]:

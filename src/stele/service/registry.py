@@ -50,10 +50,12 @@ from stele.errors import (
     NotFound,
     Overloaded,
     QuotaUsedUp,
+    RecordsTooLarge,
     SteleError,
     StoreError,
     StoreReplaced,
     StoreTimeout,
+    TooLarge,
 )
 from stele.service import rulesets
 from stele.service.access import CALLER, OPEN_ACCESS, AccessControl
@@ -433,19 +435,28 @@ class Registry:
                     self._queue.task_done()
 
     async def _commit_jobs(self, jobs: list[WriteJob]) -> None:
-        """Decide jobs in order on top of one another, append what they decided as one batch, answer them."""
-        pending = jobs
+        """Decide jobs in order on top of one another, append what they decided as one batch, answer them.
+
+        A batch that is too large for the store is halved; a change that is too large by itself is refused.
+        """
+        pending, most = jobs, len(jobs)
         while pending:
             async with self._log.turn():
                 await self._catch_up()
-                batch, undecided = self._decide_in_draft(pending)
+                batch, undecided = self._decide_in_draft(pending[:most])
                 expected = self.state.seq
                 records = [row.record for row in batch if row.record is not None]
                 self._note_writing(batch)
-                if not records or await self._append_records(expected, records):
-                    await self._apply_batch(expected, batch)
-                else:
-                    self.conflicts += 1
+                try:
+                    if not records or await self._append_records(expected, records):
+                        await self._apply_batch(expected, batch)
+                    else:
+                        self.conflicts += 1
+                except RecordsTooLarge as error:
+                    if len(records) > 1:
+                        most = max(most // 2, 1)
+                    else:
+                        fail_jobs([row.job for row in batch if row.record is not None], TooLarge(str(error)))
             for job in undecided:
                 try:
                     await self._decide_job(job)
@@ -509,6 +520,8 @@ class Registry:
     async def _append_records(self, expected: int, records: Sequence[LogRecord]) -> bool:
         try:
             written = await self._log.append(expected, [encode_record(record) for record in records])
+        except RecordsTooLarge:
+            raise
         except StoreError as error:
             self._note_write_failure(error)
             if isinstance(error, (DamagedLog, StoreReplaced)):

@@ -6,7 +6,7 @@ import asyncio
 import shutil
 import sqlite3
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import closing
 from hashlib import blake2b
 from pathlib import Path
@@ -21,7 +21,7 @@ from stele.core.fold import apply_record
 from stele.core.model import SubjectKey
 from stele.core.snapshot import dump_state
 from stele.core.state import State
-from stele.errors import DamagedLog, StoreError, StoreReplaced
+from stele.errors import DamagedLog, RecordsTooLarge, StoreError, StoreReplaced, TooLarge
 from stele.server.metrics import Metrics
 from stele.service.registry import SKIPPED_SCHEMA_IDS, Registry
 from stele.storage import open_log
@@ -241,3 +241,40 @@ async def test_an_old_log_with_a_changed_text_is_refused(node: Opener, tmp_path:
     with pytest.raises(DamagedLog, match="Record 15 "):
         await node()
     assert (tmp_path / "log.db").read_bytes() == before
+
+
+# --- a store that takes only so much at once ------------------------------------------------------------------------
+
+
+class _NarrowLog(MemoryLog):
+    """A log that takes 4000 bytes at once."""
+
+    refusals = 0
+
+    async def append(self, expected: int, records: Sequence[bytes]) -> bool:
+        if sum(map(len, records)) > 4000:
+            self.refusals += 1
+            raise RecordsTooLarge("takes no message of that size; nothing was written. Raise max.message.bytes")
+        return await super().append(expected, records)
+
+
+async def test_a_batch_that_is_too_large_is_written_in_parts() -> None:
+    """Changes that fit one by one are all written, each once; one that is too large is refused alone, with a reason."""
+    log = _NarrowLog(MemoryStore())
+    registry = await Registry.open(log)
+    await put(registry, record("first"))
+    head = await log.head()
+    results = await asyncio.gather(
+        *(put(registry, record(f"field_{i}"), SubjectKey("", f"s{i}")) for i in range(40)),
+        put(registry, record(*(f"field_{i}" for i in range(200))), SubjectKey("", "big")),
+        return_exceptions=True,
+    )
+    assert log.refusals > 1
+    refused = [result for result in results if isinstance(result, BaseException)]
+    assert [type(error) for error in refused] == [TooLarge]
+    assert "Raise max.message.bytes" in str(refused[0])
+    assert await log.head() == head + 40
+    assert len({result.schema_id for result in results if not isinstance(result, BaseException)}) == 40
+    assert registry.write_failure is None
+    await put(registry, record("last"), SubjectKey("", "big"))
+    await registry.close()

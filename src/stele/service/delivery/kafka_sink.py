@@ -5,6 +5,7 @@ Source: docs/protocols/cloudevents.md#content-modes
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any, Final
@@ -45,6 +46,8 @@ class KafkaSink(BlockingSink):
                 "sasl.username": credential["identifier"],
                 "sasl.password": credential["secret"],
             }
+            if authority := os.environ.get("SSL_CERT_FILE"):  # the client's library does not look at it by itself
+                options["ssl.ca.location"] = authority
         self._settings = settings
         self._topic = settings.topicname or address.path
         self._make_producer: Callable[[], Any] = partial(Producer, options)

@@ -14,7 +14,7 @@ from typing import Final, NamedTuple, ParamSpec, TypeVar
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, OffsetSpec  # type: ignore[attr-defined]  # its names are not exported
 
-from stele.errors import InvalidRequest, StoreError, StoreTimeout
+from stele.errors import InvalidRequest, RecordsTooLarge, StoreError, StoreTimeout
 from stele.storage.kafka.url import TopicAddress
 
 __all__ = [
@@ -36,8 +36,14 @@ ANSWER_SECONDS: Final = 10.0
 """How long an answer of the brokers may take, and how long a message is tried to be sent."""
 
 _LATEST: Final = OffsetSpec.latest()  # type: ignore[no-untyped-call]
-_MOST_BYTES: Final = 1_000_000_000
-"""The client's own limit of a message; that of the topic decides."""
+_MOST_RECEIVED: Final = 1_000_000_000
+"""Bytes of an answer of the brokers that are taken, at most."""
+_MOST_SENT: Final = 96 << 20
+"""Bytes of a message that are sent, at most: brokers end connections over which more come (`socket.request.max.bytes`).
+
+Below that the limit of the topic decides.
+"""
+_TOO_LARGE: Final = "MSG_SIZE_TOO_LARGE"
 
 _WHY: Final[Mapping[str, str]] = {
     "_ALL_BROKERS_DOWN": "cannot be reached: no broker answers",
@@ -54,13 +60,13 @@ _WHY: Final[Mapping[str, str]] = {
     "UNKNOWN_TOPIC_OR_PART": "is gone: the topic was deleted",
     "_UNKNOWN_TOPIC": "is gone: the topic was deleted",
     "NOT_ENOUGH_REPLICAS": "takes no writes: fewer replicas are in sync than min.insync.replicas asks for",
-    "MSG_SIZE_TOO_LARGE": ("takes no message of that size; nothing was written. Raise max.message.bytes of the topic"),
+    _TOO_LARGE: "takes no message of that size; nothing was written. Raise max.message.bytes of the topic",
     "POLICY_VIOLATION": "is not made: a policy of the brokers forbids it; make the topic yourself",
 }
 
 _NOT_SENT: Final = frozenset(
     {
-        "MSG_SIZE_TOO_LARGE",
+        _TOO_LARGE,
         "TOPIC_AUTHORIZATION_FAILED",
         "CLUSTER_AUTHORIZATION_FAILED",
         "UNKNOWN_TOPIC_OR_PART",
@@ -84,6 +90,10 @@ _LEADER_CHANGES: Final = frozenset(
 """Errors of the moment in which another broker becomes the leader, or the same one again."""
 _RETRY_SECONDS: Final = 0.05
 
+_REFUSALS: Final = frozenset({"_AUTHENTICATION", "_SSL", "SASL_AUTHENTICATION_FAILED"})
+"""Errors of a connection that no second try mends. The client reports them aside, and what was asked times out."""
+_CONNECT_SECONDS: Final = 1.0
+
 P = ParamSpec("P")
 T = TypeVar("T")
 
@@ -104,9 +114,10 @@ class TopicMessage(NamedTuple):
 
 
 def store_error(place: str, error: KafkaError) -> StoreError:
-    """The `StoreError` for what the client says; `StoreTimeout` where a message may have been written."""
+    """The `StoreError` for what the client says: `RecordsTooLarge` where it is about the size of a message."""
     why = _WHY.get(error.name(), "cannot be used")
-    return StoreError(f"The log {place} {why} ({error.name()}: {error.str()})")
+    kind = RecordsTooLarge if error.name() == _TOO_LARGE else StoreError
+    return kind(f"The log {place} {why} ({error.name()}: {error.str()})")
 
 
 def make_consumer(address: TopicAddress, *, poll_ms: int) -> Consumer:
@@ -122,7 +133,7 @@ def make_consumer(address: TopicAddress, *, poll_ms: int) -> Consumer:
             "auto.offset.reset": "error",
             "check.crcs": True,
             "fetch.wait.max.ms": poll_ms,
-            "receive.message.max.bytes": _MOST_BYTES,
+            "receive.message.max.bytes": _MOST_RECEIVED,
             "fetch.max.bytes": 64 << 20,
         }
     )
@@ -146,6 +157,7 @@ class TopicClient:
     def __init__(self, address: TopicAddress) -> None:
         self.address = address
         self.place = address.place
+        self._refusal: KafkaError | None = None
         try:
             self.admin = AdminClient(client_settings(address))
             self._producer = self._make_producer()
@@ -158,8 +170,28 @@ class TopicClient:
         self._fetching = ThreadPoolExecutor(1, "stele-kafka-fetch")
 
     async def connect(self) -> None:
-        """Find the leader now: the first message would wait half a second for it."""
-        await self._run(self._sending, self._producer.list_topics, self.address.topic, ANSWER_SECONDS)
+        """Find the leader now: the first message would wait half a second for it.
+
+        A broker that refuses user, password or certificate is not asked again: what it says is the reason.
+        """
+        await self._run(self._sending, self._connect)
+
+    def _connect(self) -> None:
+        deadline = time.monotonic() + ANSWER_SECONDS
+        while True:
+            try:
+                self._producer.list_topics(self.address.topic, _CONNECT_SECONDS)
+                return
+            except KafkaException:
+                self._producer.poll(0)  # calls `_note_error`
+                if self._refusal is not None:
+                    raise KafkaException(self._refusal) from None
+                if time.monotonic() > deadline:
+                    raise
+
+    def _note_error(self, error: KafkaError) -> None:
+        if error.name() in _REFUSALS:
+            self._refusal = error
 
     async def find_end(self, topic: str | None = None) -> int:
         """The offset behind everything that was acknowledged before this call: the leader's high watermark.
@@ -206,11 +238,12 @@ class TopicClient:
         return Producer(
             {
                 **client_settings(self.address),
+                "error_cb": self._note_error,
                 "acks": "all",
                 "enable.idempotence": True,
                 "linger.ms": 0,
                 "message.timeout.ms": int(ANSWER_SECONDS * 1000),
-                "message.max.bytes": _MOST_BYTES,
+                "message.max.bytes": _MOST_SENT,
             }
         )
 

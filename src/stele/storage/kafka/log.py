@@ -75,6 +75,7 @@ class KafkaLog:
         """
         log = cls(parse_url(url))
         try:
+            await log._client.connect()
             await asyncio.to_thread(prepare_topic, log._client.admin, log._address, log._address.topic)
             await asyncio.gather(log._client.connect(), log._follower.start())
             await log._follower.wait_for_offset(await log._client.find_end(), _OPEN_SECONDS)

@@ -23,7 +23,7 @@ from pymysql.constants import ER
 from pymysql.cursors import Cursor
 
 from stele.core.ports import LogEntry
-from stele.errors import StoreError, StoreReplaced
+from stele.errors import RecordsTooLarge, StoreError, StoreReplaced
 from stele.storage.disk import LEAST_ROOM
 from stele.storage.drivers import hide_credentials
 from stele.storage.forks import count_forks
@@ -136,7 +136,7 @@ class MysqlLog:
     async def append(self, expected: int, records: Sequence[bytes]) -> bool:
         """Write records at expected+1 … in one durable transaction; False, and nothing written, on any other head.
 
-        Raises `StoreError` for a record that does not fit the server's `max_allowed_packet`; nothing is written then.
+        Raises `RecordsTooLarge` for a record that does not fit the server's `max_allowed_packet`, and `StoreError`.
         """
         self._require_open()
         if not records:
@@ -145,6 +145,8 @@ class MysqlLog:
             written = await self._writer.run(
                 lambda connection: self._append_records(connection, expected, records), is_repeatable=False
             )
+        except RecordsTooLarge:
+            raise
         except StoreError:
             self._has_failed = True
             raise
@@ -185,9 +187,9 @@ class MysqlLog:
                 cursor.execute(_EXTEND, (record[start : start + piece], seq))
 
     def _require_fit(self, record: bytes) -> None:
-        """Raise `StoreError` for a record that the server could not send again."""
+        """Raise `RecordsTooLarge` for a record that the server could not send again."""
         if len(record) + _ROW_BYTES > self._packet_bytes:
-            raise StoreError(
+            raise RecordsTooLarge(
                 f"The store {self._place} takes no record of {len(record)} bytes, since its max_allowed_packet is"
                 f" {self._packet_bytes}: raise that"
             )

@@ -1,0 +1,110 @@
+"""Kafka over TLS with passwords: as the store of a registry, and as the sink of its events."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+from confluent_kafka import Consumer
+from tests.support.kafka import PASSWORD, USER, KafkaBroker
+from tests.support.server_process import serving
+
+from stele.errors import StoreError
+from stele.storage import open_log
+
+pytestmark = pytest.mark.servers
+
+
+@pytest.fixture(scope="module")
+def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KafkaBroker]:
+    """A broker with an address for those who know a password."""
+    with KafkaBroker(tmp_path_factory.mktemp("kafka"), secure=True) as running:
+        yield running
+
+
+def _url(broker: KafkaBroker, topic: str, password: str = PASSWORD, **parameters: Any) -> str:
+    given = {"ssl.ca.location": broker.authority, **parameters}
+    query = "&".join(f"{name}={value}" for name, value in given.items() if value)
+    return f"kafka://{USER}:{password}@{broker.secure_address}/{topic}?{query}"
+
+
+@pytest.mark.parametrize("mechanism", ["PLAIN", "SCRAM-SHA-512"])
+async def test_a_store_behind_a_password(broker: KafkaBroker, mechanism: str) -> None:
+    """Records are written and read over TLS; a second handle reads them, too."""
+    url = _url(broker, f"store-{mechanism.lower()}", **{"sasl.mechanism": mechanism})
+    log = await open_log(url)
+    assert await log.append(0, [b"one", b"two"])
+    other = await open_log(url)
+    assert [entry.record for entry in await other.tail(0, 9)] == [b"one", b"two"]
+    await log.close()
+    await other.close()
+
+
+@pytest.mark.parametrize(
+    ("password", "parameters", "reason"),
+    [
+        ("sesame", {}, "does not accept user and password"),
+        ("sesame", {"sasl.mechanism": "SCRAM-SHA-512"}, "does not accept user and password"),
+        (PASSWORD, {"ssl.ca.location": None}, "cannot be reached over TLS: see the parameters ssl.ca.location"),
+    ],
+)
+async def test_what_a_broker_refuses(
+    broker: KafkaBroker, password: str, parameters: dict[str, Any], reason: str
+) -> None:
+    """A wrong password and an unknown authority are said at once, in one sentence without the password."""
+    started = time.monotonic()
+    with pytest.raises(StoreError) as said:
+        await open_log(_url(broker, "refused", password, **parameters))
+    assert reason in str(said.value)
+    assert "\n" not in str(said.value)
+    assert password not in str(said.value)
+    assert time.monotonic() - started < 8
+
+
+def test_events_go_to_a_broker_behind_a_password(broker: KafkaBroker, tmp_path: Path) -> None:
+    """A subscription with the right password delivers over TLS; one with a wrong password does not, and shows that."""
+    environ = {"STELE_OUTGOING_NETWORKS": "127.0.0.0/8,::1/128", "SSL_CERT_FILE": str(broker.authority)}
+    environ["STELE_EVENT_BROKERS"] = broker.secure_address
+    with serving("--store", "memory:", folder=tmp_path, environ=environ) as server:
+        ids = []
+        for topic, password in (("events", PASSWORD), ("events-refused", "sesame")):
+            credential = {"credentialType": "PLAIN", "identifier": USER, "secret": password}
+            sink = f"kafka://{broker.secure_address}/{topic}"
+            body = {"sink": sink, "protocol": "KAFKA", "sinkCredential": credential, "source": "https://r.example.org"}
+            answer = httpx.post(f"{server.url}/subscriptions", json=body)
+            assert answer.status_code == 201, answer.text
+            ids.append(answer.json()["id"])
+        httpx.post(f"{server.url}/subjects/s/versions", json={"schema": '"string"'}).raise_for_status()
+        assert _has_event(broker, "events", b'"subject":"/schemagroups/default/schemas/s/versions/1"')
+        until = time.monotonic() + 60
+        while not (refused := _find_subscription(server.url, ids[1]))["failures"]:
+            assert time.monotonic() < until
+            time.sleep(0.2)
+        assert (refused["delivered"], refused["last_code"]) == (0, "no_answer")
+        assert "sesame" not in json.dumps(refused)
+
+
+def _find_subscription(url: str, name: str) -> dict[str, Any]:
+    rows = httpx.get(f"{url}/api/subscriptions").json()["subscriptions"]
+    return next(dict(row) for row in rows if row["id"] == name)
+
+
+def _has_event(broker: KafkaBroker, topic: str, part: bytes) -> bool:
+    """Whether a message with these bytes comes into a topic within a minute."""
+    settings = {"bootstrap.servers": broker.address, "group.id": "test", "auto.offset.reset": "earliest"}
+    consumer = Consumer({**settings, "topic.metadata.refresh.interval.ms": 500})
+    consumer.subscribe([topic])
+    until = time.monotonic() + 60
+    try:
+        while time.monotonic() < until:
+            message = consumer.poll(0.5)
+            if message is not None and message.error() is None and part in (message.value() or b""):
+                return True
+        return False
+    finally:
+        consumer.close()
