@@ -3,8 +3,8 @@
     python -m tools.screenshots             all pages, light and dark, wide and narrow, to build/screenshots/
     python -m tools.screenshots --docs      those in docs/pictures/ again
 
-It needs Chromium (Debian's package `chromium`) and the extra `dev`. It starts a server of its own and fills it. Pages that
-answer a form are taken without scripts, because the editor would hide the field of the text.
+It needs Chromium (Debian's package `chromium`) and the extra `dev`. It starts a server of its own and fills it.
+Pages that answer a form are taken without scripts, because the editor would hide the field of the text.
 """
 
 from __future__ import annotations

@@ -24,7 +24,7 @@ NAMES = (
     "\u202egnisrever\u202c \u200fright",
     "{{ 7*7 }}{% raw %}",
     "a/b?c#d&e;f=.json",
-    "n" * 10_000,
+    f"{IMAGE}\u202e" + "n" * 9_960,
 )
 MARKUP = ("<script>", "<img", "onerror=alert(1)>", 'href="javascript:')
 PIPELINE = f"{IMAGE}\u202e{'p' * 150}"
@@ -57,7 +57,11 @@ def write_files(folder: Path) -> dict[str, str]:
     file = AuditFile(folder / "audit.jsonl")
     file.append([AuditEntry(1, "refused", actor=text, address=text, details=details)], 1)
     file.close()
-    return {"ui_pipelines": str(folder / "pipelines"), "audit_file": str(folder / "audit.jsonl"), "ui_environment": SCRIPT}
+    return {
+        "ui_pipelines": str(folder / "pipelines"),
+        "audit_file": str(folder / "audit.jsonl"),
+        "ui_environment": SCRIPT,
+    }
 
 
 def fill_registry(client: httpx.Client) -> None:
@@ -95,5 +99,5 @@ def find_addresses(client: httpx.Client, template: str, names: tuple[str, ...] =
     else:
         assert "{" not in template, f"no hostile value is known for {template}"
         yield template
-        query = "&".join(f"{key}={quote(names[0], safe='')}" for key in ("q", "subject", "who", "ns", "text", "data"))
+        query = "&".join(f"{key}={quote(NAMES[0], safe='')}" for key in ("q", "subject", "who", "ns", "text", "data"))
         yield f"{template}?{query}"

@@ -35,7 +35,7 @@ def test_no_page_is_wider_than_a_phone_or_runs_a_foreign_script(browser: Browser
     with open_page(browser, width=NARROW) as page:
         page.on("dialog", lambda dialog: wrong.append(f"{page.url[:100]} says {dialog.message}"))
         for template in list_html_templates():
-            for path in find_addresses(hostile, template, (NAMES[0], NAMES[5])):
+            for path in find_addresses(hostile, template, NAMES[-1:]):
                 page.goto(f"{hostile.base_url}{path}", wait_until="domcontentloaded")
                 if page.locator("main img, main script").count():
                     wrong.append(f"{path[:100]} has an element of a name")

@@ -48,11 +48,18 @@ def tab_to(page: Page, selector: str) -> None:
     for _ in range(_MOST_TABS):
         page.keyboard.press("Tab")
         if page.evaluate("selector => document.activeElement.matches(selector)", selector):
-            assert any(page.evaluate(_FOCUS_SHOWS) or page.wait_for_timeout(50) for _ in range(20)), (
-                f"the focus on {selector} cannot be seen"
-            )
+            expect_visible_focus(page, selector)
             return
     raise AssertionError(f"{_MOST_TABS} times Tab do not lead to {selector}")
+
+
+def expect_visible_focus(page: Page, selector: str) -> None:
+    """What has the focus has an outline, at once or, as the editor's, soon."""
+    for _ in range(20):
+        if page.evaluate(_FOCUS_SHOWS):
+            return
+        page.wait_for_timeout(50)
+    raise AssertionError(f"the focus on {selector} cannot be seen")
 
 
 def skip_to_content(page: Page) -> None:

@@ -14,7 +14,18 @@ from tools.screenshots import NARROW, SUBJECT, WIDE
 
 pytestmark = [pytest.mark.servers, pytest.mark.timeout(120)]
 
-_COLOURFUL = ("home", "search-fields", "definition", "compare", "lifelines", "references", "access", "refusals", "pipeline", "not-found")
+_COLOURFUL = (
+    "home",
+    "search-fields",
+    "definition",
+    "compare",
+    "lifelines",
+    "references",
+    "access",
+    "refusals",
+    "pipeline",
+    "not-found",
+)
 """Pages that together have every colour."""
 
 
@@ -131,9 +142,7 @@ def test_the_theme_is_the_systems_until_somebody_chooses(browser: Browser, url: 
 
 
 @pytest.mark.parametrize("width", [WIDE, NARROW])
-def test_every_page_fits_and_keeps_to_its_origin(
-    browser: Browser, url: str, pages: dict[str, str], width: int
-) -> None:
+def test_every_page_fits_and_keeps_to_its_origin(browser: Browser, url: str, pages: dict[str, str], width: int) -> None:
     """No page is wider than its window, asks another origin, breaks its own policy or has a failing script."""
     with open_page(browser, width=width) as page:
         wrong: list[str] = []
@@ -187,9 +196,7 @@ def test_print_shows_the_content_alone(context: BrowserContext, url: str) -> Non
 
 
 @pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
-def test_axe_finds_nothing_serious(
-    browser: Browser, url: str, pages: dict[str, str], axe: str, dark: bool
-) -> None:
+def test_axe_finds_nothing_serious(browser: Browser, url: str, pages: dict[str, str], axe: str, dark: bool) -> None:
     """Nothing on any page keeps out whoever does not see it well or uses no mouse."""
     wrong = []
     rules = json.dumps({"resultTypes": ["violations"]} | ({"runOnly": ["color-contrast"]} if dark else {}))

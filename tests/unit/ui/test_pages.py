@@ -64,7 +64,9 @@ def test_pages_need_no_exception_from_their_policy(client: httpx.Client, templat
 
 def test_no_page_is_forgotten_by_the_tests_in_a_browser() -> None:
     """Each page has a picture, and so the tests in a browser look at it, too."""
-    forgotten = [each for each in list_html_templates() if not any(matches_template(path, each) for path in PAGES.values())]
+    forgotten = [
+        each for each in list_html_templates() if not any(matches_template(path, each) for path in PAGES.values())
+    ]
     assert not forgotten, "add these pages to PAGES in tools/screenshots.py"
 
 
