@@ -4,6 +4,7 @@
     python -m tools.screenshots --docs      those in docs/pictures/ again
 
 It needs Chromium (Debian's package `chromium`) and the extra `dev`. It starts a server of its own and fills it.
+Pages that answer a form are taken without scripts, because the editor would hide the field of the text.
 """
 
 from __future__ import annotations
@@ -15,11 +16,12 @@ import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from types import MappingProxyType
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import httpx
-from playwright.sync_api import Browser, sync_playwright
+from playwright.sync_api import Browser, Page, sync_playwright
 
 ROOT: Final = Path(__file__).parent.parent
 _DOCS: Final = ROOT / "docs" / "pictures"
@@ -27,6 +29,8 @@ _BROWSERS: Final = ("chromium", "chromium-browser", "google-chrome")
 WIDE: Final = 1440
 NARROW: Final = 390
 SUBJECT: Final = "orders-value"
+_NOON: Final = 1_790_000_000.0
+"""When things happened that files tell of, in seconds since 1970."""
 
 PAGES: Final[Mapping[str, str]] = MappingProxyType(
     {
@@ -36,6 +40,7 @@ PAGES: Final[Mapping[str, str]] = MappingProxyType(
         "search-fields": "/ui/subjects?q=zip&by=field",
         "search-texts": "/ui/subjects?q=iban&by=text",
         "definition": f"/ui/subjects/{SUBJECT}",
+        "definition-canonical": f"/ui/subjects/{SUBJECT}/definition?form=canonical",
         "fields": f"/ui/subjects/{SUBJECT}/fields",
         "versions": f"/ui/subjects/{SUBJECT}/versions",
         "story-line": f"/ui/subjects/{SUBJECT}/history",
@@ -60,6 +65,7 @@ PAGES: Final[Mapping[str, str]] = MappingProxyType(
         "evolve": f"/ui/subjects/{SUBJECT}/register",
         "policy": f"/ui/subjects/{SUBJECT}/policy",
         "policy-registry": "/ui/policy",
+        "policy-namespace": "/ui/levels/:.:/policy",
         "check": f"/ui/check?subject={SUBJECT}",
         "decode": "/ui/decode?data=00000000020e06616e6e",
         "decode-unknown": "/ui/decode?data=7b2261223a317d",
@@ -70,12 +76,43 @@ PAGES: Final[Mapping[str, str]] = MappingProxyType(
         "transfer": "/ui/transfer",
         "journal": "/ui/journal",
         "ruleset-impact": "/ui/rulesets/impact?format=avro&ruleset=confluent",
+        "ruleset-impact-changes": "/ui/rulesets/impact?format=protobuf&ruleset=buf:FILE&everywhere=1",
         "pipelines": "/ui/pipelines",
+        "pipeline": "/ui/pipelines/orders",
+        "subscription": "/ui/events/{subscription}",
         "refusals": "/ui/refusals",
         "not-found": "/ui/subjects/nobody",
     }
 )
-"""Every kind of page, by the name of its picture."""
+"""Every kind of page, by the name of its picture. `find_pages` puts ids in the place of names in braces."""
+
+
+class FilledForm(NamedTuple):
+    """A form to fill in and send before the picture is taken.
+
+    path    of the page
+    values  of its fields, by name
+    button  that sends it
+    """
+
+    path: str
+    values: Mapping[str, str]
+    button: str
+
+
+_REFUSED_ADDRESS: Final = (
+    '{"type":"record","name":"Address","namespace":"org.shop",'
+    '"fields":[{"name":"street","type":"int"},{"name":"town","type":"string"}]}'
+)
+FORMS: Final[Mapping[str, FilledForm]] = MappingProxyType(
+    {
+        "evolve-refused": FilledForm("/ui/subjects/address/register", {"schema": _REFUSED_ADDRESS}, "Check"),
+        "check-refused": FilledForm("/ui/check?subject=address", {"schema": _REFUSED_ADDRESS}, "Check"),
+        "policy-preview": FilledForm(f"/ui/subjects/{SUBJECT}/policy", {"policy": "FULL_TRANSITIVE"}, "Preview"),
+        "transfer-plan": FilledForm("/ui/transfer", {"dump": "/ui/transfer/download"}, "Compare"),
+    }
+)
+"""Answers to forms, by the name of their picture. The value of a file is the path of what is uploaded."""
 
 _IN_DOCS: Final = {"browse-lifelines": "lifelines", "browse-compare": "compare"}
 """Pictures of the documentation, and the pages they are of."""
@@ -100,6 +137,74 @@ def open_browser() -> Iterator[Browser]:
             browser.close()
 
 
+def prepare_files(folder: Path) -> dict[str, str]:
+    """Write what the server shows of files: journals of pipelines and an audit trail. Return its settings for them."""
+    _write_journals(folder / "pipelines")
+    _write_refusals(folder / "audit.jsonl")
+    return {
+        "STELE_UI_PIPELINES": str(folder / "pipelines"),
+        "STELE_AUDIT_FILE": str(folder / "audit.jsonl"),
+        "STELE_STATE_DIR": str(folder / "state"),
+    }
+
+
+def _write_journals(folder: Path) -> None:
+    """Write the journal of a pipeline after three batches, and one that is damaged."""
+    from stele.spark.pipeline.journal import BatchEntry, BatchJournal, BatchReport
+    from stele.spark.pipeline.schema_evolution import ColumnChange, TableChange
+
+    journal = BatchJournal(str(folder / "orders"))
+    changes = {
+        0: (TableChange("shop.orders", ColumnChange("create", (), "")),),
+        2: (TableChange("shop.orders", ColumnChange("add", ("email",), "string")),),
+    }
+    for batch in range(3):
+        entry = BatchEntry(batch, ())
+        journal.save_entry(entry)
+        report = BatchReport(
+            batch,
+            at=_NOON + batch * 60,
+            rows=4_000 + batch,
+            dead_letters=batch,
+            tables={"shop.orders": 4_000 + batch},
+            versions={SUBJECT: 1 if batch < 2 else 2},
+            codes={"UNKNOWN_ID": batch} if batch else {},
+            reasons={"no schema has the id 4711": batch} if batch else {},
+            changes=changes.get(batch, ()),
+            seconds=1.4,
+        )
+        journal.finish_batch(entry, report)
+    damaged = folder / "payments" / "stele"
+    damaged.mkdir(parents=True)
+    (damaged / "totals.json").write_text("{", encoding="utf-8")
+
+
+def _write_refusals(path: Path) -> None:
+    """Write two refused requests to the file of an audit trail."""
+    from stele.core.audit_chain import AuditEntry
+    from stele.service.audit_file import AuditFile
+
+    details = {"method": "POST", "path": f"/subjects/{SUBJECT}/versions", "status": 403, "error": "Forbidden"}
+    missing = {"operation": "register", "resource_type": "subject", "resource": SUBJECT}
+    unknown = {"method": "GET", "path": "/subjects", "status": 401, "error": "Unauthenticated"}
+    at = int(_NOON * 1000)
+    file = AuditFile(path)
+    file.append(
+        [
+            AuditEntry(at, "refused", actor="bob", address="10.0.0.7", details=details | missing),
+            AuditEntry(at + 60_000, "refused", address="10.0.0.9", details=unknown),
+        ],
+        1,
+    )
+    file.close()
+
+
+def find_pages(client: httpx.Client) -> dict[str, str]:
+    """Return the path of every page of a filled registry, by the name of its picture."""
+    (subscription,) = client.get("/ui/events.json").raise_for_status().json()["subscriptions"]
+    return {name: path.replace("{subscription}", subscription["id"]) for name, path in PAGES.items()}
+
+
 def fill_registry(client: httpx.Client) -> None:
     """Register what a shop would have: five versions of its orders, what they refer to, and some topics more."""
     address = _make_record(
@@ -114,9 +219,9 @@ def fill_registry(client: httpx.Client) -> None:
         references = [{"name": "org.shop.Address", "subject": "address", "version": 1}] if uses else []
         order = _make_record("Order", *fields) | {"doc": "An order of a customer, as the shop writes it."}
         _register(client, SUBJECT, order, references=references)
-    message = "// A payment.\nmessage Payment {\n  int64 id = 1;\n  string iban = 2;\n}\n"
-    payment = f'syntax = "proto3";\npackage shop;\n\n{message}'
-    _register(client, "payments-value", payment, schemaType="PROTOBUF")
+    for fields in ("  int64 id = 1;\n", "  int64 id = 1;\n  string iban = 2;\n"):
+        payment = f'syntax = "proto3";\npackage shop;\n\n// A payment.\nmessage Payment {{\n{fields}}}\n'
+        _register(client, "payments-value", payment, schemaType="PROTOBUF")
     click = {
         "type": "object",
         "title": "Click",
@@ -137,6 +242,8 @@ def fill_registry(client: httpx.Client) -> None:
         ],
     }
     client.put("/api/usage/topic%20orders", json=census).raise_for_status()
+    subscription = {"sink": "https://shop.example.org/changes", "protocol": "HTTP"}
+    client.post("/subscriptions", json=subscription).raise_for_status()
 
 
 def _list_order_fields() -> list[list[dict[str, Any]]]:
@@ -191,9 +298,38 @@ def take_pictures(
     page = context.new_page()
     for name, path in pages.items():
         page.goto(url + path)
-        page.wait_for_load_state("networkidle")
+        page.wait_for_load_state("load")
         page.screenshot(path=folder / f"{name}.png", full_page=width == NARROW)
     context.close()
+
+
+def take_pictures_of_forms(browser: Browser, url: str, folder: Path, *, width: int, dark: bool) -> None:
+    """Save a picture of what each form answers. See `take_pictures`."""
+    size = {"width": width, "height": 900}
+    scheme = "dark" if dark else "light"
+    context = browser.new_context(viewport=size, color_scheme=scheme, java_script_enabled=False)  # type: ignore[arg-type]  # a dict will do
+    page = context.new_page()
+    for name in FORMS:
+        answer_form(page, url, FORMS[name])
+        page.screenshot(path=folder / f"{name}.png", full_page=True)
+    context.close()
+
+
+def answer_form(page: Page, url: str, form: FilledForm) -> None:
+    """Fill in a form and send it, on a page without scripts."""
+    page.goto(url + form.path)
+    for name, value in form.values.items():
+        field = page.locator(f"main [name={name}]")
+        match field.first.get_attribute("type"):
+            case "file":
+                content = httpx.get(url + value).raise_for_status().content
+                upload = content.replace(b"sensor-0", b"boiler-0")
+                field.set_input_files({"name": "schemas.dump", "mimeType": "text/plain", "buffer": upload})
+            case "radio":
+                page.locator(f"main [name={name}][value={value}]").check()
+            case _:
+                field.fill(value)
+    page.get_by_role("button", name=form.button, exact=True).click()
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -203,18 +339,21 @@ def main(arguments: Sequence[str] | None = None) -> int:
     is_docs = parser.parse_args(arguments).docs
     from tests.support.server_process import serving
 
-    (ROOT / "build").mkdir(exist_ok=True)
-    with serving("--store", "memory:", folder=ROOT / "build") as running, open_browser() as browser:
-        with httpx.Client(base_url=running.url) as client:
-            fill_registry(client)
-        if is_docs:
-            pages = {name: PAGES[page] for name, page in _IN_DOCS.items()}
-            take_pictures(browser, running.url, pages, _DOCS, width=1180, dark=False, height=660)
-            return 0
-        for width in (WIDE, NARROW):
-            for dark in (False, True):
-                folder = ROOT / "build" / "screenshots" / f"{width}-{'dark' if dark else 'light'}"
-                take_pictures(browser, running.url, PAGES, folder, width=width, dark=dark)
+    with TemporaryDirectory() as folder, open_browser() as browser:
+        settings = prepare_files(Path(folder))
+        with serving("--store", "memory:", folder=Path(folder), environ=settings) as running:
+            with httpx.Client(base_url=running.url) as client:
+                fill_registry(client)
+                pages = find_pages(client)
+            if is_docs:
+                pages = {name: pages[page] for name, page in _IN_DOCS.items()}
+                take_pictures(browser, running.url, pages, _DOCS, width=1180, dark=False, height=660)
+                return 0
+            for width in (WIDE, NARROW):
+                for dark in (False, True):
+                    pictures = ROOT / "build" / "screenshots" / f"{width}-{'dark' if dark else 'light'}"
+                    take_pictures(browser, running.url, pages, pictures, width=width, dark=dark)
+                    take_pictures_of_forms(browser, running.url, pictures, width=width, dark=dark)
     return 0
 
 

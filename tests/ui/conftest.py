@@ -11,7 +11,7 @@ import httpx
 import pytest
 from playwright.sync_api import Browser, BrowserContext
 from tests.support.server_process import serving
-from tools.screenshots import WIDE, fill_registry, open_browser
+from tools.screenshots import WIDE, fill_registry, find_pages, open_browser, prepare_files
 
 HERE = Path(__file__).parent
 
@@ -19,10 +19,18 @@ HERE = Path(__file__).parent
 @pytest.fixture(scope="module")
 def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """The address of a server that is filled once; tests change nothing in it."""
-    with serving("--store", "memory:", folder=tmp_path_factory.mktemp("pages")) as running:
+    folder = tmp_path_factory.mktemp("pages")
+    with serving("--store", "memory:", folder=folder, environ=prepare_files(folder)) as running:
         with httpx.Client(base_url=running.url) as client:
             fill_registry(client)
         yield running.url
+
+
+@pytest.fixture
+def pages(url: str) -> dict[str, str]:
+    """The path of every page, by its name."""
+    with httpx.Client(base_url=url) as client:
+        return find_pages(client)
 
 
 @pytest.fixture(scope="module")

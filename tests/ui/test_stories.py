@@ -10,11 +10,22 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, BrowserContext, Page, expect
 from tests.support.server_process import serving
-from tools.screenshots import NARROW, PAGES, SUBJECT, WIDE
+from tools.screenshots import NARROW, SUBJECT, WIDE
 
 pytestmark = [pytest.mark.servers, pytest.mark.timeout(120)]
 
-_COLOURFUL = ("home", "search-fields", "definition", "compare", "lifelines", "references", "access", "not-found")
+_COLOURFUL = (
+    "home",
+    "search-fields",
+    "definition",
+    "compare",
+    "lifelines",
+    "references",
+    "access",
+    "refusals",
+    "pipeline",
+    "not-found",
+)
 """Pages that together have every colour."""
 
 
@@ -131,14 +142,14 @@ def test_the_theme_is_the_systems_until_somebody_chooses(browser: Browser, url: 
 
 
 @pytest.mark.parametrize("width", [WIDE, NARROW])
-def test_every_page_fits_and_keeps_to_its_origin(browser: Browser, url: str, width: int) -> None:
+def test_every_page_fits_and_keeps_to_its_origin(browser: Browser, url: str, pages: dict[str, str], width: int) -> None:
     """No page is wider than its window, asks another origin, breaks its own policy or has a failing script."""
     with open_page(browser, width=width) as page:
         wrong: list[str] = []
         page.on("console", lambda message: wrong.append(message.text) if message.type == "error" else None)
         page.on("pageerror", lambda error: wrong.append(str(error)))
         page.on("request", lambda asked: wrong.append(asked.url) if not asked.url.startswith((url, "data:")) else None)
-        for name, path in PAGES.items():
+        for name, path in pages.items():
             page.goto(url + path)
             page.wait_for_load_state("load")
             over = page.evaluate("document.documentElement.scrollWidth - innerWidth")
@@ -161,10 +172,10 @@ def test_the_first_page_of_an_empty_registry_fits(browser: Browser, tmp_path: Pa
                 expect(page.get_by_text("These pages are read-only")).to_have_count(1)
 
 
-def test_every_page_without_scripts(browser: Browser, url: str) -> None:
+def test_every_page_without_scripts(browser: Browser, url: str, pages: dict[str, str]) -> None:
     """Without scripts every page has its content, no dead button, and forms with a button to send them."""
     with open_page(browser, scripts=False) as page:
-        for name, path in PAGES.items():
+        for name, path in pages.items():
             page.goto(url + path)
             expect(page.locator("h1")).to_be_visible()
             expect(page.locator("#theme")).to_be_hidden()
@@ -185,13 +196,13 @@ def test_print_shows_the_content_alone(context: BrowserContext, url: str) -> Non
 
 
 @pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
-def test_axe_finds_nothing_serious(browser: Browser, url: str, axe: str, dark: bool) -> None:
+def test_axe_finds_nothing_serious(browser: Browser, url: str, pages: dict[str, str], axe: str, dark: bool) -> None:
     """Nothing on any page keeps out whoever does not see it well or uses no mouse."""
     wrong = []
     rules = json.dumps({"resultTypes": ["violations"]} | ({"runOnly": ["color-contrast"]} if dark else {}))
     with open_page(browser, dark=dark, width=NARROW if dark else WIDE) as page:
-        for name in _COLOURFUL if dark else PAGES:
-            page.goto(url + PAGES[name])
+        for name in _COLOURFUL if dark else pages:
+            page.goto(url + pages[name])
             page.evaluate(axe)
             found = page.evaluate(f"axe.run(document, {rules})")
             wrong += [

@@ -58,10 +58,9 @@ def get_ruleset(format_name: str, name: str, adopted: Mapping[tuple[str, str], i
 
 
 def newest_versions() -> tuple[tuple[str, str, int], ...]:
-    """(format, name, newest version) of every installed ruleset that has several versions to choose from."""
-    return tuple(
-        (info.format, info.name, info.versions[-1].version) for info in list_rulesets({}) if len(info.versions) > 1
-    )
+    """(format, name, newest version) of every installed ruleset whose newest version is not the first one."""
+    newest = ((info.format, info.name, info.versions[-1].version) for info in list_rulesets({}))
+    return tuple(each for each in newest if each[2] > rulesets.FIRST)
 
 
 def installed_formats() -> Iterator[Format[Any]]:

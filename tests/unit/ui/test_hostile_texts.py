@@ -10,54 +10,25 @@ from urllib.parse import quote
 
 import httpx
 import pytest
-from tests.unit.ui.conftest import open_client, register
-from tests.unit.ui.test_pages import list_templates
-
-SCRIPT = "<script>alert(1)</script>"
-NAMES = [
-    f'"><img src=x onerror=alert(1)>{SCRIPT}',
-    "javascript:alert(1)",
-    "\u202egnisrever\u202c \u200fright",
-    "{{ 7*7 }}{% raw %}",
-    "a/b?c#d&e;f=.json",
-    "n" * 10_000,
-]
-MARKUP = ("<script>", "<img", "onerror=alert(1)>", 'href="javascript:')
-
-
-def make_schema(number: int) -> dict[str, object]:
-    """A record whose docs and defaults want to be markup."""
-    field = {"name": f"f{number}", "type": "string", "doc": f"{SCRIPT}\u202e" + "d" * 10_000, "default": SCRIPT}
-    return {"type": "record", "name": "R", "doc": SCRIPT, "aliases": [f"A{number}"], "fields": [field]}
+from tests.support.hostile_names import MARKUP, NAMES, SCRIPT, fill_registry, find_addresses, write_files
+from tests.support.ui_pages import list_html_templates
+from tests.unit.ui.conftest import open_client
 
 
 @pytest.fixture(scope="module")
-def hostile() -> Iterator[httpx.Client]:
+def hostile(tmp_path_factory: pytest.TempPathFactory) -> Iterator[httpx.Client]:
     """A client of a server with such names everywhere."""
-    for client in open_client(ui_environment=SCRIPT):
-        for name in NAMES:
-            path = quote(name, safe="")
-            register(client, path, make_schema(1), metadata={"properties": {SCRIPT: SCRIPT}})
-            register(client, path, make_schema(2))
-        register(client, "s", make_schema(1), prefix=f"/contexts/.{quote(NAMES[0].replace('/', '-'), safe='')}")
+    for client in open_client(**write_files(tmp_path_factory.mktemp("hostile"))):
+        fill_registry(client)
         yield client
 
 
-def list_addresses(template: str) -> Iterator[str]:
-    """The addresses of a page about what has such a name."""
-    for name in NAMES:
-        yield template.replace("{name}", quote(name, safe=""))
-        if "{" not in template:
-            yield f"{template}?q={quote(name[:1000], safe='')}"
-            return
-
-
-@pytest.mark.parametrize("template", [each for each in list_templates() if not each.endswith(".json")])
+@pytest.mark.parametrize("template", list_html_templates())
 def test_texts_stay_texts(hostile: httpx.Client, template: str) -> None:
-    """No page has markup that somebody else wrote, and each with a name shows all of it."""
-    for address in list_addresses(template):
+    """No page has markup that somebody else wrote, and none has no end."""
+    for address in find_addresses(hostile, template):
         answer = hostile.get(address)
-        assert answer.status_code == 200, (address[:200], answer.text[-2000:])
+        assert answer.status_code in ({200, 404, 422} if "?" in address else {200}), (address[:200], answer.text)
         body = answer.text.replace('<script src="', "")
         for markup in MARKUP:
             assert markup not in body, (address[:200], markup)

@@ -10,31 +10,16 @@ from itertools import pairwise
 
 import httpx
 import pytest
-from litestar.routes import HTTPRoute
+from tests.support.ui_pages import list_html_templates, list_templates, matches_template
 from tests.unit.ui.conftest import open_client
+from tools.screenshots import PAGES
 
-from stele.server.dialects import UI
-from stele.server.settings import ServerSettings
-from stele.service.registry import Registry
 from stele.service.subject_index import SubjectIndex
-from stele.storage.memory import MemoryLog
 
 PARAMETERS = {"name": ("orders", ":.team:orders", "payments", "clicks", "gone", "address")}
 NAMESPACES = (":.:", ":.team:")
-
-
-def list_templates() -> list[str]:
-    """The path of every page, as its routes have it."""
-    app = UI.build(Registry(MemoryLog()), UI.options(ServerSettings()))
-    return sorted(
-        route.path_format
-        for route in app.routes
-        if isinstance(route, HTTPRoute)
-        and "GET" in route.methods
-        and not route.path_format.endswith("/download")
-        and not {"{subscription}", "{pipeline}"} & set(route.path_format.split("/"))
-        and not route.path_format.startswith("/ui/static/")
-    )
+TEMPLATES = [each for each in list_templates() if "{subscription}" not in each and "{pipeline}" not in each]
+"""Pages that exist without a subscription or a pipeline."""
 
 
 def list_paths(template: str) -> list[str]:
@@ -47,7 +32,7 @@ def list_paths(template: str) -> list[str]:
     return [template.replace(f"{{{name}}}", value) for value in PARAMETERS[name]]
 
 
-@pytest.mark.parametrize("template", list_templates())
+@pytest.mark.parametrize("template", TEMPLATES)
 def test_every_page_answers(client: httpx.Client, template: str) -> None:
     """A page is HTML under a strict policy, its twin a JSON object; a page links to its twin."""
     for path in list_paths(template):
@@ -66,7 +51,7 @@ def test_every_page_answers(client: httpx.Client, template: str) -> None:
         assert client.get(twin).headers["content-type"] == "application/json", twin
 
 
-@pytest.mark.parametrize("template", [each for each in list_templates() if not each.endswith(".json")])
+@pytest.mark.parametrize("template", [each for each in TEMPLATES if not each.endswith(".json")])
 def test_pages_need_no_exception_from_their_policy(client: httpx.Client, template: str) -> None:
     """No page has an inline script, an inline style or a handler, and none names another origin's file."""
     for path in list_paths(template):
@@ -75,6 +60,14 @@ def test_pages_need_no_exception_from_their_policy(client: httpx.Client, templat
         assert not re.findall(r"\sstyle=|<style|\son[a-z]+=", text), path
         assert not re.findall(r'(?:src|action|<link[^>]* href)="(?:https?:)?//', text), path
         assert text.count("<h1") == 1, path
+
+
+def test_no_page_is_forgotten_by_the_tests_in_a_browser() -> None:
+    """Each page has a picture, and so the tests in a browser look at it, too."""
+    forgotten = [
+        each for each in list_html_templates() if not any(matches_template(path, each) for path in PAGES.values())
+    ]
+    assert not forgotten, "add these pages to PAGES in tools/screenshots.py"
 
 
 def test_errors_have_pages_of_their_own(client: httpx.Client) -> None:

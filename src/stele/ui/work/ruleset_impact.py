@@ -27,6 +27,7 @@ class ImpactPage(msgspec.Struct, frozen=True):
     """The pairs of versions whose verdicts another ruleset changes.
 
     format, ruleset  what is asked about: a full name, or a bare one for its newest version
+    everywhere whether every subject of the format is compared; False: only those that the ruleset decides for
     info      the ruleset; None: nothing was asked, or nobody has it
     rows      pairs whose verdicts differ
     compared  pairs that were looked at on this page
@@ -37,6 +38,7 @@ class ImpactPage(msgspec.Struct, frozen=True):
     format: str
     ruleset: str
     formats: Sequence[str]
+    everywhere: bool = False
     info: RulesetInfo | None = None
     rows: Sequence[ImpactRow] = ()
     compared: int = 0
@@ -52,13 +54,14 @@ async def view_ruleset_impact(page: PageRequest) -> ImpactPage:
         format_name,
         ruleset,
         page.registry.parser.list_format_names(),
+        everywhere=bool(page.get_query("everywhere")),
         refusal=page.find_refusal(Operation.CHANGE_POLICY),
     )
     if not format_name or not ruleset:
         return shown
     try:
         info = get_ruleset(format_name, ruleset, await adopted_versions(page.registry))
-        request = ReportRequest(format_name, ruleset, limit=_ROWS, after=_read_place(page))
+        request = ReportRequest(format_name, ruleset, shown.everywhere, limit=_ROWS, after=_read_place(page))
         report: ReportPage = await make_report(page.registry, request)
     except Invalid as error:
         return msgspec.structs.replace(shown, problems=[FieldProblem("ruleset", str(error))])

@@ -1,0 +1,209 @@
+"""The seven stories that people come for, with the keyboard alone: in the light and in the dark, wide and on a phone.
+
+Each story runs in two of the four windows, so that each window and each story is seen, and every story in both schemes
+and both widths.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+
+import httpx
+import pytest
+from playwright.sync_api import Browser, Page, expect
+from tests.support.server_process import serving
+from tests.ui.test_stories import open_page
+from tests.ui.test_work_stories import make_subjects
+from tools.screenshots import NARROW, SUBJECT, WIDE, fill_registry, prepare_files
+
+pytestmark = [pytest.mark.servers, pytest.mark.timeout(120)]
+_FOCUS_SHOWS = """() => {
+  const element = document.activeElement;
+  const inside = element.shadowRoot;
+  const candidates = inside ? [element, inside.activeElement, inside.activeElement.closest(".cm-editor")] : [element];
+  return candidates.filter(Boolean).some((each) => {
+    const style = getComputedStyle(each);
+    return style.outlineStyle !== "none" && parseFloat(style.outlineWidth) > 0;
+  });
+}"""
+_MOST_TABS = 80
+LIGHT_WIDE, DARK_WIDE, LIGHT_NARROW, DARK_NARROW = ((width, dark) for width in (WIDE, NARROW) for dark in (False, True))
+ONE_PAIR = pytest.mark.parametrize(("width", "dark"), [LIGHT_WIDE, DARK_NARROW])
+OTHER_PAIR = pytest.mark.parametrize(("width", "dark"), [DARK_WIDE, LIGHT_NARROW])
+
+
+@pytest.fixture(scope="module")
+def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The address of a server that these tests change, each a subject of its own."""
+    folder = tmp_path_factory.mktemp("keyboard")
+    with serving("--store", "memory:", folder=folder, environ=prepare_files(folder)) as running:
+        with httpx.Client(base_url=running.url) as client:
+            fill_registry(client)
+        yield running.url
+
+
+def tab_to(page: Page, selector: str) -> None:
+    """Press Tab until what has the focus matches a selector, and see that the focus shows."""
+    for _ in range(_MOST_TABS):
+        page.keyboard.press("Tab")
+        if page.evaluate("selector => document.activeElement.matches(selector)", selector):
+            expect_visible_focus(page, selector)
+            return
+    raise AssertionError(f"{_MOST_TABS} times Tab do not lead to {selector}")
+
+
+def expect_visible_focus(page: Page, selector: str) -> None:
+    """What has the focus has an outline, at once or, as the editor's, soon."""
+    for _ in range(20):
+        if page.evaluate(_FOCUS_SHOWS):
+            return
+        page.wait_for_timeout(50)
+    raise AssertionError(f"the focus on {selector} cannot be seen")
+
+
+def skip_to_content(page: Page) -> None:
+    """Follow the first link of a page, which leads past the menu."""
+    tab_to(page, ".skip")
+    page.keyboard.press("Enter")
+
+
+def search(page: Page, text: str) -> None:
+    """Search from any page, and go to the results."""
+    page.keyboard.press("/")
+    page.keyboard.type(text)
+    page.keyboard.press("Enter")
+    page.wait_for_url("**/ui/subjects?q=*")
+    skip_to_content(page)
+
+
+def write_schema(page: Page, record: object) -> None:
+    """Replace the text in the editor and leave it, as its keys do: Escape, then Tab."""
+    tab_to(page, ".cm-editor")
+    page.keyboard.press("Control+a")
+    page.keyboard.insert_text(json.dumps(record))
+    page.keyboard.press("Escape")
+
+
+@ONE_PAIR
+def test_find_a_field_and_see_since_when_it_exists(browser: Browser, address: str, width: int, dark: bool) -> None:
+    """Search for it, open its row, and read the version."""
+    with open_page(browser, width=width, dark=dark) as page:
+        page.goto(f"{address}/ui")
+        search(page, "zip")
+        tab_to(page, f'#results a[href*="{SUBJECT}"]')
+        page.keyboard.press("Enter")
+        page.wait_for_url(f"**/{SUBJECT}/fields?field=address.zip")
+        expect(page.locator("main tbody tr").first).to_contain_text("address.zip")
+        expect(page.locator("main tbody tr").first.locator("td.n").first).to_have_text("3")
+
+
+@OTHER_PAIR
+def test_propose_see_who_breaks_mend_register(browser: Browser, address: str, width: int, dark: bool) -> None:
+    """Check what breaks another schema, write what does not, check and register it."""
+    name = f"place{width}"
+    make_subjects(address, name)
+    record = {"type": "record", "name": "Place", "namespace": name, "fields": [{"name": "city", "type": "int"}]}
+    with open_page(browser, width=width, dark=dark) as page:
+        page.goto(f"{address}/ui/subjects/{name}")
+        skip_to_content(page)
+        tab_to(page, 'a[href$="/register"]')
+        page.keyboard.press("Enter")
+        page.wait_for_url(f"**/{name}/register*")
+        skip_to_content(page)
+        write_schema(page, record)
+        tab_to(page, "button[value=check]")
+        page.keyboard.press("Enter")
+        expect(page.get_by_role("region", name="Who refers to it")).to_contain_text("breaks")
+        record["fields"] = [{"name": "city", "type": "string"}, {"name": "zip", "type": "string", "default": ""}]
+        skip_to_content(page)
+        write_schema(page, record)
+        tab_to(page, "button[value=check]")
+        page.keyboard.press("Enter")
+        expect(page.get_by_role("region", name="Who refers to it")).to_contain_text("stays compatible")
+        skip_to_content(page)
+        tab_to(page, "button[value=register]")
+        page.keyboard.press("Enter")
+        page.wait_for_url(f"**/{name}?version=2&done=registered*")
+
+
+@OTHER_PAIR
+def test_compare_versions_2_and_5(browser: Browser, address: str, width: int, dark: bool) -> None:
+    """Choose the version by typing its number in the list."""
+    with open_page(browser, width=width, dark=dark) as page:
+        page.goto(f"{address}/ui/subjects/{SUBJECT}")
+        skip_to_content(page)
+        tab_to(page, '.tabs a[href$="/compare"]')
+        page.keyboard.press("Enter")
+        page.wait_for_url("**/compare")
+        skip_to_content(page)
+        tab_to(page, "select[name=old]")
+        with page.expect_navigation():
+            page.keyboard.type("2")
+        expect(page.locator(".tiles")).to_contain_text("version 5 reads data of 2")
+
+
+@ONE_PAIR
+def test_why_was_this_refused_yesterday(browser: Browser, address: str, width: int, dark: bool) -> None:
+    """Go to the refusals by the menu, and look for the caller."""
+    with open_page(browser, width=width, dark=dark) as page:
+        page.goto(f"{address}/ui")
+        tab_to(page, '.menu a[href$="/refusals"]')
+        page.keyboard.press("Enter")
+        page.wait_for_url("**/refusals")
+        skip_to_content(page)
+        tab_to(page, "main input[name=text]")
+        page.keyboard.type("bob")
+        page.keyboard.press("Enter")
+        page.wait_for_url("**text=bob*")
+        expect(page.locator("main tbody tr")).to_have_count(1)
+        expect(page.locator("main tbody tr")).to_contain_text("the right register is missing")
+
+
+@OTHER_PAIR
+def test_decode_these_bytes(browser: Browser, address: str, width: int, dark: bool) -> None:
+    """Type bytes, send them, and read the record."""
+    with open_page(browser, width=width, dark=dark) as page:
+        page.goto(f"{address}/ui/decode")
+        skip_to_content(page)
+        tab_to(page, "textarea[name=data]")
+        page.keyboard.type("00 00 00 00 02 0e 06 61 6e 6e")
+        tab_to(page, "main button[type=submit]")
+        page.keyboard.press("Enter")
+        expect(page.locator(".reading").first).to_contain_text(f"{SUBJECT} version 1")
+        expect(page.get_by_label("The record")).to_contain_text("ann")
+
+
+@ONE_PAIR
+def test_may_i_delete_this_and_recover_it(browser: Browser, address: str, width: int, dark: bool) -> None:
+    """See what stands in the way of one, delete another one, and recover it."""
+    name = f"depot{width}"
+    make_subjects(address, name)
+    with open_page(browser, width=width, dark=dark) as page:
+        page.goto(f"{address}/ui/subjects/{name}")
+        skip_to_content(page)
+        tab_to(page, 'a.button[href$="/delete"]')
+        page.keyboard.press("Enter")
+        page.wait_for_url("**/delete*")
+        expect(page.locator("main")).to_contain_text("cannot be deleted now")
+        skip_to_content(page)
+        tab_to(page, f'main a[href*="{name}-trips"]')
+        page.keyboard.press("Enter")
+        page.wait_for_url(f"**/{name}-trips*")
+        skip_to_content(page)
+        tab_to(page, 'a.button[href$="/delete"]')
+        page.keyboard.press("Enter")
+        page.wait_for_url("**/delete*")
+        skip_to_content(page)
+        tab_to(page, "main button.danger")
+        page.keyboard.press("Enter")
+        page.wait_for_url("**/versions?done=deleted*")
+        skip_to_content(page)
+        tab_to(page, 'a[href$="/recover"]')
+        page.keyboard.press("Enter")
+        page.wait_for_url("**/recover*")
+        skip_to_content(page)
+        tab_to(page, "main tbody button")
+        page.keyboard.press("Enter")
+        page.wait_for_url("**done=recovered*")
+        expect(page.get_by_role("status")).to_contain_text("Recovered")
