@@ -154,7 +154,6 @@ DIALECTS = (
 def _ui_options(settings: ServerSettings) -> UiOptions:
     return UiOptions(
         read_only=settings.ui_read_only,
-        audit_file=settings.audit_file,
         pipelines=settings.ui_pipelines,
         environment=settings.ui_environment,
         environment_color=settings.ui_environment_color,

@@ -197,6 +197,22 @@ class ServerSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         int, _description("Length of that file after which a new one begins, bytes.", ge=4096)
     ] = 100 * 1024 * 1024
     audit_files: Annotated[int, _description("Full files of the audit trail that are kept.", ge=1, le=1_000_000)] = 10
+    refusals_kept: Annotated[
+        int,
+        _description(
+            "Refused registrations that each process remembers where there is no file of the audit trail.",
+            ge=0,
+            le=10_000,
+        ),
+    ] = 200
+    refused_text_bytes: Annotated[
+        int,
+        _description(
+            "Length up to which the audit trail has the text of a refused schema, bytes; 0: never, digests only.",
+            ge=0,
+            le=65_536,
+        ),
+    ] = 0
     audit_key: Annotated[
         str,
         _description("Key that only those have who may write the audit trail: `file:/path`, `env:NAME`; empty: none."),
@@ -428,6 +444,8 @@ class ServerSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             places=self.max_places,
             caller_schemas=self.max_caller_schemas,
             caller_bytes=self.max_caller_bytes,
+            refusals=self.refusals_kept,
+            refused_text_bytes=self.refused_text_bytes,
         )
 
 

@@ -81,7 +81,6 @@ class UiOptions(NamedTuple):
     public_url         base URI of the server as browsers see it; '' is that of each request
     max_request_bytes  longest request body
     store              kind of the store, such as `sqlite`
-    audit_file         file of the audit trail; '' for none
     pipelines          folder with the checkpoints of pipelines; '' for none
     settings           those of the server
     dialects           those of the server
@@ -94,7 +93,6 @@ class UiOptions(NamedTuple):
     public_url: str = ""
     max_request_bytes: int = 16 * 1024 * 1024
     store: str = "memory"
-    audit_file: str = ""
     pipelines: str = ""
     settings: Sequence[SettingRow] = ()
     dialects: Sequence[DialectRow] = ()
