@@ -269,6 +269,20 @@ class ServerSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     ui_read_only: Annotated[
         bool, _description("Pages offer no change and refuse those that are sent to them; the APIs go on taking them.")
     ] = False
+    ui_session_seconds: Annotated[
+        int,
+        _description(
+            "How long somebody who logs in to the pages stays logged in, seconds; 0: pages have no login.",
+            ge=0,
+            le=30 * 86_400,
+        ),
+    ] = 8 * 3600
+    ui_session_key: Annotated[
+        str,
+        _description(
+            "Key that seals sessions of pages, one for all nodes: `file:/path`, `env:NAME`; empty: a new one per start."
+        ),
+    ] = ""
     ui_pipelines: Annotated[
         str,
         _description("Folder whose folders are checkpoints of pipelines: pages show their journals; empty: none."),
@@ -489,8 +503,8 @@ def load_settings(
     driver = find_driver(settings.store)
     for text in settings.secrets_key:
         parse_source("secrets_key", text)
-    if settings.audit_key:
-        parse_source("audit_key", settings.audit_key)
+    for name in (name for name in ("ui_session_key", "audit_key") if getattr(settings, name)):
+        parse_source(name, getattr(settings, name))
     for name, (pattern, shape) in _RECEIVERS.items():
         if (url := getattr(settings, name)) and not pattern.fullmatch(url):
             raise InvalidRequest(f"settings: {name}: it is no {shape}")

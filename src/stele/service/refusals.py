@@ -33,7 +33,7 @@ _MOST_CHARACTERS: Final = 500
 _REFUSED: Final = tuple(f'"{kind}"'.encode() for kind in KINDS)
 
 
-class RefusedText(msgspec.Struct, frozen=True):
+class RefusedSchema(msgspec.Struct, frozen=True):
     """A text that was not registered.
 
     format    of the text; '' where the request took that of the latest version
@@ -54,7 +54,7 @@ class RefusedText(msgspec.Struct, frozen=True):
     text: str = ""
 
 
-class Refusal(msgspec.Struct, frozen=True):
+class RefusalEntry(msgspec.Struct, frozen=True):
     """Something that was refused.
 
     at         milliseconds since 1970 UTC
@@ -81,7 +81,7 @@ class Refusal(msgspec.Struct, frozen=True):
     error: str = ""
     operation: str = ""
     resource: str = ""
-    schema: RefusedText | None = None
+    schema: RefusedSchema | None = None
 
 
 class RefusalPage(msgspec.Struct, frozen=True):
@@ -91,7 +91,7 @@ class RefusalPage(msgspec.Struct, frozen=True):
     is_complete  whether there are no more
     """
 
-    refusals: tuple[Refusal, ...]
+    refusals: tuple[RefusalEntry, ...]
     is_durable: bool
     is_complete: bool
 
@@ -104,7 +104,7 @@ def note_refused_registration(notes: AuditNotes, command: cmd.Command, error: In
     document = registration.document
     text = _find_text(document) if document is not None else b""
     kept = error.findings[:_MOST_FINDINGS]
-    said = RefusedText(
+    said = RefusedSchema(
         format=document.format if document is not None else "",
         against=error.against,
         findings=tuple(_shorten(finding) for finding in kept),
@@ -202,10 +202,10 @@ def _matches(entry: AuditEntry, wanted: str, kind: str) -> bool:
     return any(wanted in place.lower() for place in places)
 
 
-def _describe(entry: AuditEntry) -> Refusal:
+def _describe(entry: AuditEntry) -> RefusalEntry:
     said = entry.details
     schema = said.get("schema")
-    return Refusal(
+    return RefusalEntry(
         at=entry.at,
         kind=entry.kind,
         actor=entry.actor,
@@ -221,5 +221,5 @@ def _describe(entry: AuditEntry) -> Refusal:
         error=str(said.get("error") or ""),
         operation=str(said.get("operation") or ""),
         resource=" ".join(str(said[name]) for name in ("resource_type", "resource") if said.get(name)),
-        schema=msgspec.convert(schema, RefusedText) if schema else None,
+        schema=msgspec.convert(schema, RefusedSchema) if schema else None,
     )

@@ -11,7 +11,7 @@ import msgspec
 from stele.apis.http.access import Place, access
 from stele.apis.http.dependencies import VOLATILE
 from stele.core.access import Operation
-from stele.service.refusals import KINDS, Refusal, read_refusals
+from stele.service.refusals import KINDS, RefusalEntry, read_refusals
 from stele.ui.pages import Page, PageRequest
 
 _ROWS: Final = 100
@@ -30,7 +30,7 @@ class RefusalsPage(msgspec.Struct, frozen=True):
     text: str
     kind: str
     kinds: Sequence[str]
-    rows: Sequence[Refusal]
+    rows: Sequence[RefusalEntry]
     is_complete: bool
 
 

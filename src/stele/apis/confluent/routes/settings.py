@@ -128,7 +128,7 @@ async def get_mode(
         own = queries.mode_for(state, level)
     elif own is None:
         raise SettingNotFound(level_name(level), "mode")
-    return api.ModeBody((own or Mode.READWRITE).value)
+    return api.ModeBody(own.value)
 
 
 @put(_MODE, operation_class=openapi_body(api.ModeUpdateRequest), **WRITE, opt=access(Operation.CHANGE_POLICY))
