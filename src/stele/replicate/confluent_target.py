@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Final
 
 from stele.client import SchemaRegistryClient
+from stele.errors import NotFound, SteleError
 from stele.migrate import registry_reader
 from stele.migrate.model import DumpVersion
 from stele.migrate.registry_writer import IMPORT, Refusal, VersionWriter
 from stele.replicate.dump_target import DumpTarget, Memory
+
+_NO_ROUTE: Final = (204, 405, 501)
+"""What makes without the mode answer besides 404; Apicurio has no content to answer with."""
+_NO_IMPORT: Final = "that registry has no IMPORT mode: it would give the version another id and number"
 
 
 class ConfluentTarget(DumpTarget):
@@ -35,10 +41,29 @@ class ConfluentTarget(DumpTarget):
 
     def write_dump(self, rows: list[DumpVersion]) -> list[Refusal]:
         """Register versions, and soft-delete those that are to be; return what is refused."""
-        for subject in sorted({row.subject for row in rows} - self._open):
+        closed = {
+            subject for subject in sorted({row.subject for row in rows} - self._open) if not self._open_up(subject)
+        }
+        refused = [Refusal(row.subject, row.version, _NO_IMPORT) for row in rows if row.subject in closed]
+        return refused + self._writer.write_versions([row for row in rows if row.subject not in closed])
+
+    def _open_up(self, subject: str) -> bool:
+        """Put a subject into the mode in which ids are given; return whether the registry has such a mode.
+
+        Some makes have no route for it, and others answer that it is done and do nothing, so it is read back.
+        """
+        try:
             self._client.set_mode(IMPORT, subject, force=True)
+            is_open = self._client.mode(subject) == IMPORT
+        except NotFound:
+            return False
+        except SteleError as error:
+            if getattr(error, "status", None) in _NO_ROUTE:
+                return False
+            raise
+        if is_open:
             self._open.add(subject)
-        return self._writer.write_versions(rows)
+        return is_open
 
     def remove_version(self, subject: str, version: int) -> list[Refusal]:
         """Delete a version for good; with its last one a subject loses its mode."""

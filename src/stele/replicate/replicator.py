@@ -18,6 +18,7 @@ from stele.protocol.replication import (
     ReplicaVersion,
     SubjectName,
 )
+from stele.replicate.numbering import number_versions
 from stele.replicate.plan import (
     RegistryComparison,
     ReplicationConflict,
@@ -161,6 +162,7 @@ class Replicator:
         places = None if chosen is None else self._name_places(chosen, renamed)
         there = {row.uid: row for row in self.target.read_there(places, renamed)}
         renamed, buried = self._find_buried(renamed, there)
+        renamed = number_versions(renamed, there)
         fates = self._find_fates(renamed, there, source, target)
         if chosen is None and not any(is_same_authority(row.authority, source) for row in rows):
             _require_life(fates)

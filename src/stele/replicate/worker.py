@@ -22,15 +22,18 @@ from stele.core.model import SubjectKey
 from stele.core.state import State
 from stele.errors import SteleError
 from stele.protocol.replication import SubjectName
+from stele.replicate.apicurio_source import ApicurioSource
 from stele.replicate.cncf_source import CncfSource
 from stele.replicate.confluent_source import ConfluentSource
 from stele.replicate.confluent_target import ConfluentTarget
+from stele.replicate.foreign_api import ForeignApi
 from stele.replicate.local_registry import CollectionMemory, LocalApi
 from stele.replicate.loop_bridge import BridgedTransport, LoopBridge, Stopped
 from stele.replicate.plan import ReplicationConflict
 from stele.replicate.registries import ReplicaSource, ReplicaTarget
 from stele.replicate.replicator import ReplicationOutcome, Replicator, Scope
 from stele.replicate.stele_registry import HttpApi, SteleRegistry
+from stele.replicate.xregistry_source import XRegistrySource
 from stele.service import collections
 from stele.service.delivery.lease import RENEWAL_SECONDS, LeaseHolder
 from stele.service.outgoing import OutgoingClient
@@ -185,11 +188,14 @@ class _Worker:
         other, pause = self._replication.registry, self._replication.poll_seconds
         match other.kind:
             case RegistryKind.CONFLUENT:
-                return ConfluentSource(self._open_client(other), other.url, other.authority or other.url, pause)
+                api = ForeignApi(self._open_http(other), other.url)
+                return ConfluentSource(self._open_client(other), api, other.url, other.authority or other.url, pause)
             case RegistryKind.CNCF:
-                transport = BridgedTransport(self._bridge, self._client)
-                client = httpx.Client(transport=transport, auth=_make_auth(other))
-                return CncfSource(client, other.url, other.authority, pause)
+                return CncfSource(self._open_http(other), other.url, other.authority, pause)
+            case RegistryKind.XREGISTRY:
+                return XRegistrySource(self._open_http(other), other.url, other.authority, pause)
+            case RegistryKind.APICURIO:
+                return ApicurioSource(self._open_http(other), other.url, other.authority, pause)
         return SteleRegistry(HttpApi(self._open_client(other)), other.url)
 
     def _open_target(self) -> ReplicaTarget:
@@ -198,6 +204,9 @@ class _Worker:
             memory = CollectionMemory(self._registry, self._replication.name, self._bridge)
             return ConfluentTarget(self._open_client(other), other.url, other.authority or other.url, memory)
         return SteleRegistry(HttpApi(self._open_client(other)), other.url)
+
+    def _open_http(self, other: OtherRegistry) -> httpx.Client:
+        return httpx.Client(transport=BridgedTransport(self._bridge, self._client), auth=_make_auth(other))
 
     def _open_client(self, other: OtherRegistry) -> SchemaRegistryClient:
         transport = BridgedTransport(self._bridge, self._client)

@@ -48,6 +48,14 @@ class RegistryKind(StrEnum):
     """Whatever speaks the Confluent API."""
     CNCF = "cncf"
     """A server of the CNCF Schema Registry API 0.2; only to pull from."""
+    XREGISTRY = "xregistry"
+    """A server of xRegistry 1.0 with the schema extension; only to pull from."""
+    APICURIO = "apicurio"
+    """An Apicurio registry, by its own API; only to pull from. `confluent` is for its Confluent API."""
+
+
+PUSH_KINDS: Final = frozenset({RegistryKind.STELE, RegistryKind.CONFLUENT})
+"""Registries that take replicas."""
 
 
 class RunState(StrEnum):
@@ -125,8 +133,8 @@ class Replication(msgspec.Struct, frozen=True):
             raise InvalidRequest(f"subjects has 1 to {_MOST_PATTERNS} patterns; `:*:` is everything")
         if not 0.1 <= self.poll_seconds <= 86_400:
             raise InvalidRequest("poll_seconds is between 0.1 and 86400")
-        if self.direction is ReplicationDirection.PUSH and self.registry.kind is RegistryKind.CNCF:
-            raise InvalidRequest("a CNCF registry cannot be pushed to: it gives version numbers itself")
+        if self.direction is ReplicationDirection.PUSH and self.registry.kind not in PUSH_KINDS:
+            raise InvalidRequest(f"a registry of kind {self.registry.kind} can only be pulled from")
         Renaming(self.rename, self.namespace).require_valid()
 
     def hide_secrets(self) -> Replication:
