@@ -227,6 +227,7 @@ NATIVE: dict[str, Sample] = {
     "read_texts": Sample(query="sha256={sha256}"),
     "read_events": Sample(query="limit=1000"),
     "read_audit": _REGISTRY,
+    "list_refusals": _REGISTRY,
     "list_access_rules": _REGISTRY._replace(shows=False),
     "add_access_rule": _REGISTRY._replace(body={"rule": "allow user:ann reader registry"}, shows=False),
     "remove_access_rule": _REGISTRY._replace(query="rule=allow%20user:bob%20reader%20registry", statuses=(404,)),

@@ -161,8 +161,9 @@ def test_the_journal_is_live(browser: Browser, own_url: str) -> None:
         expect(page.locator("#feed tbody tr").first).to_contain_text("just-now", timeout=20_000)
 
 
-def test_why_was_this_refused_yesterday(browser: Browser, tmp_path: Path) -> None:
-    """The page of refusals names who sent which request, and the right that was missing."""
+@pytest.mark.parametrize("scripts", [True, False], ids=["scripts", "no-scripts"])
+def test_why_was_this_refused_yesterday(browser: Browser, tmp_path: Path, scripts: bool) -> None:
+    """After the login the page of refusals names who was refused what: by which rule, or for want of which right."""
     (tmp_path / "users").write_text(bcrypt_line("ann", "one") + bcrypt_line("bob", "two"))
     settings = {
         "STELE_AUTHENTICATION": "basic",
@@ -175,15 +176,28 @@ def test_why_was_this_refused_yesterday(browser: Browser, tmp_path: Path) -> Non
         body = {"schema": '"int"'}
         refused = httpx.post(f"{running.url}/subjects/salaries/versions", json=body, auth=("bob", "two"))
         assert refused.status_code == 403, refused.text
-        context = browser.new_context(http_credentials={"username": "ann", "password": "one"})
+        for sent, status in ((body, 200), ({"schema": '"bytes"'}, 409)):
+            made = httpx.post(f"{running.url}/subjects/orders/versions", json=sent, auth=("ann", "one"))
+            assert made.status_code == status, made.text
+        context = browser.new_context(java_script_enabled=scripts)
         context.set_default_timeout(10_000)
         page = context.new_page()
         page.goto(f"{running.url}/ui")
+        page.get_by_label("User").fill("ann")
+        page.get_by_label("Password").fill("wrong")
+        page.keyboard.press("Enter")
+        expect(page.get_by_role("alert")).to_contain_text("They are not right")
+        page.get_by_label("Password").fill("one")
+        page.keyboard.press("Enter")
         page.get_by_role("link", name="Refusals").click()
+        expect(page.locator("main tbody tr").filter(has_text="orders")).to_contain_text("cannot be read as bytes")
         page.get_by_label("Search", exact=True).last.fill("salaries")
         page.get_by_role("button", name="Apply").click()
         row = page.locator("main tbody tr").first
         expect(row).to_contain_text("bob")
         expect(row).to_contain_text("POST /subjects/salaries/versions")
         expect(row).to_contain_text("the right register is missing on the subject salaries")
+        page.get_by_role("button", name="Log out").click()
+        page.goto(f"{running.url}/ui/refusals")
+        expect(page).to_have_title("Log in · Stele")
         context.close()

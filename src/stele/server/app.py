@@ -20,6 +20,7 @@ from stele.server.answer_cache import ResponseCache
 from stele.server.asgi import App, AsgiScope, Message, Receive, Send
 from stele.server.audit_trail import ServerAudit, has_audit
 from stele.server.authentication import RequestAuthenticator, open_methods
+from stele.server.browser_sessions import open_sessions
 from stele.server.connections import CONNECTIONS, ConnectionTable
 from stele.server.cors import CrossOriginApp
 from stele.server.dialects import build_dispatcher, parse_ports
@@ -192,7 +193,10 @@ class Server:
         trace_app = self._telemetry.trace_app if self._telemetry is not None else None
         methods = open_methods(self.settings, self._own_ports)
         self._authenticator = None if methods is None else RequestAuthenticator(registry, methods)
-        front = build_dispatcher(registry, self.settings, self._metrics, trace_app, self._guard, self._authenticator)
+        sessions = open_sessions(self.settings, registry, self._authenticator, dict(self._own_ports))
+        front = build_dispatcher(
+            registry, self.settings, self._metrics, trace_app, self._guard, self._authenticator, sessions
+        )
         self._dispatcher = front
         self._cache = front.cache
         origins = self.settings.cors_origins

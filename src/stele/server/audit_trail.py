@@ -13,7 +13,7 @@ from stele.server.settings import ServerSettings
 from stele.service.access import Caller
 from stele.service.audit import AuditWriter
 from stele.service.audit_file import AuditFile
-from stele.service.audit_notes import AuditNotes
+from stele.service.audit_notes import REFUSED_REQUEST, AuditNotes
 from stele.service.registry import Registry
 from stele.service.secrets import parse_source, read_key_bytes
 
@@ -78,7 +78,7 @@ def note_refusal(notes: AuditNotes, caller: Caller, scope: AsgiScope, status: in
     operation = error.operation if isinstance(error, Forbidden) else None
     kind, namespace, name = (error.resource if isinstance(error, Forbidden) else None) or (None, None, None)
     notes.note(
-        "refused",
+        REFUSED_REQUEST,
         caller=caller,
         namespace=namespace or None,
         subject=name if kind == ResourceType.SUBJECT else None,

@@ -18,6 +18,7 @@ from stele.server.answer_cache import ResponseCache
 from stele.server.answers import AnswerFinisher, AnswerOptions
 from stele.server.asgi import App, AsgiScope, Receive, Send
 from stele.server.audit_trail import note_refusal
+from stele.server.browser_sessions import BrowserSessions
 from stele.server.client_views import describe_version
 from stele.server.dispatch import Dispatcher, MountedDialect
 from stele.server.metrics import Metrics
@@ -30,7 +31,7 @@ from stele.service.registry import Registry
 from stele.ui import NAME as UI_NAME
 from stele.ui import SEGMENTS as UI_SEGMENTS
 from stele.ui import UiOptions
-from stele.ui.options import DialectRow
+from stele.ui.options import DialectRow, LogIn
 
 T = TypeVar("T")
 
@@ -155,10 +156,10 @@ DIALECTS = (
 )
 
 
-def _ui_options(settings: ServerSettings) -> UiOptions:
+def _ui_options(settings: ServerSettings, log_in: LogIn | None = None) -> UiOptions:
     return UiOptions(
         read_only=settings.ui_read_only,
-        audit_file=settings.audit_file,
+        log_in=log_in,
         pipelines=settings.ui_pipelines,
         environment=settings.ui_environment,
         environment_color=settings.ui_environment_color,
@@ -220,6 +221,7 @@ def build_dispatcher(
     trace_app: Callable[[str, App], App] | None = None,
     guard: SiteGuard | None = None,
     authenticator: Authenticator | None = None,
+    sessions: BrowserSessions | None = None,
 ) -> Dispatcher:
     """Every dialect of the registry behind one front. Raises `InvalidRequest` for a port of no dialect.
 
@@ -229,12 +231,14 @@ def build_dispatcher(
         metrics: Where requests are counted.
         guard: Refuses what pages of other sites send; None: nothing is refused.
         authenticator: Finds out who sends a request; None: nobody is asked.
+        sessions: Those of people who log in to the pages; None: nobody can.
         trace_app: Puts a span around each request of a dialect, by name; no answer is given again then.
     """
     answers = AnswerOptions(settings.cache_seconds, settings.compression_bytes)
 
     def mount_dialect(dialect: DialectEntry) -> MountedDialect:
-        app = DeferredApp(partial(dialect.build, registry, dialect.options(settings)))
+        options = _ui_options(settings, sessions) if dialect is UI else dialect.options(settings)
+        app = DeferredApp(partial(dialect.build, registry, options))
         finished: App = AnswerFinisher(app, answers, dialect.immutable)
         traced = trace_app(dialect.name, finished) if trace_app is not None else finished
         return MountedDialect(dialect.name, traced, dialect.root)
@@ -259,6 +263,7 @@ def build_dispatcher(
         ),
         request_seconds=settings.request_seconds,
         note_refusal=partial(note_refusal, registry.audit),
+        sessions=sessions,
     )
 
 

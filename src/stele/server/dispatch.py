@@ -37,6 +37,7 @@ from stele.server.answer_cache import (
 )
 from stele.server.asgi import App, AsgiScope, Message, Receive, ReceivedRequest, Send
 from stele.server.authentication.credentials import CREDENTIAL_HEADERS
+from stele.server.browser_sessions import BrowserSessions
 from stele.server.metrics import UNMATCHED, Metrics
 from stele.server.rate_limits import RateLimiter
 from stele.server.request_bodies import read_short_body
@@ -58,6 +59,8 @@ PEER_CERTIFICATE: Final = "stele.certificate"
 """Key of the ASGI scope under which a connection leaves the certificate of its client; absent: there is none."""
 NO_SNIFFING = (b"x-content-type-options", b"nosniff")
 """Keeps browsers from taking an answer for a page or a script that says it is something else."""
+PAGES = "/ui"
+"""Where the pages for people are, which take sessions for credentials."""
 _KEPT_STATUS = frozenset({200, 304})
 """Status of answers that may be given again."""
 _CLIENT_LEFT = 499
@@ -116,7 +119,10 @@ class Dispatcher:
         rates: RateLimiter | None = None,
         request_seconds: float | None = None,
         note_refusal: Callable[[Caller, AsgiScope, int, SteleError], None] | None = None,
+        sessions: BrowserSessions | None = None,
     ) -> None:
+        self._sessions = sessions
+        """Those of people who logged in to the pages; None: nobody can."""
         self._note_refusal = note_refusal
         self.mounts = dict(mounts)
         self._fallback = fallback
@@ -132,8 +138,10 @@ class Dispatcher:
         self._guard = guard
         self._rates = rates if rates is not None and rates.is_limiting else None
         self._slow_headers = _SLOW_HEADERS if self._rates is None else _SLOW_HEADERS | {b"x-forwarded-for"}
+        if sessions is not None:
+            self._slow_headers |= {b"cookie"}  # which may say who sends a request
         # Every POST is logged with the address of its client, which a proxy says in a header.
-        self._slow_headers_of_posts = (_SLOW_HEADERS | {b"x-forwarded-for"}) - {b"content-length"}
+        self._slow_headers_of_posts = (self._slow_headers | {b"x-forwarded-for"}) - {b"content-length"}
         self._request_seconds = request_seconds
         self._logger: FilteringBoundLogger = structlog.get_logger("stele.requests").bind()
         """Bound once: that costs as much as giving a cached answer."""
@@ -141,6 +149,8 @@ class Dispatcher:
     async def __call__(self, scope: AsgiScope, receive: Receive, send: Send) -> None:
         """Answer one request."""
         started = time.perf_counter()
+        if self._sessions is not None:
+            scope = self._add_credentials(self._sessions, scope)
         headers = scope["headers"]
         principal, refusal = await self.identify_caller(scope)
         if not isinstance(refusal, TooManyRequests | ForeignSite):
@@ -169,6 +179,15 @@ class Dispatcher:
             REFUSAL: refusal,
         }
         await self._dispatch(scope, inner, receive, send, target.mount, started, key)
+
+    def _add_credentials(self, sessions: BrowserSessions, scope: AsgiScope) -> AsgiScope:
+        """Return a request for a page with the credentials of its session, others as they are."""
+        path, own = scope["path"], self._ports.get((scope.get("server") or ("", 0))[1])
+        is_page = own.root == PAGES if own is not None else path == PAGES or path.startswith(f"{PAGES}/")
+        if not is_page or any(name in CREDENTIAL_HEADERS for name, _ in scope["headers"]):
+            return scope
+        found = sessions.find_credentials(scope["method"], scope["headers"])
+        return scope if found is None else {**scope, "headers": [*scope["headers"], found]}
 
     async def identify_caller(self, scope: AsgiScope) -> tuple[Principal, SteleError | None]:
         """Return who asks, and why the request is refused before anything is done for it, if it is."""

@@ -28,6 +28,7 @@ from uvicorn.supervisors.multiprocess import SIGNALS
 
 from stele.errors import InvalidRequest, StoreError
 from stele.server.authentication import open_methods
+from stele.server.browser_sessions import KEY_VARIABLE
 from stele.server.exposure import check_exposure
 from stele.server.log_config import configure_logs
 from stele.server.rate_limits import share_rates
@@ -35,6 +36,7 @@ from stele.server.service_manager import notify_service_manager, take_sockets
 from stele.server.settings import LoadedSettings, ServerSettings
 from stele.server.tls import ServerTls
 from stele.service.heap import return_memory
+from stele.service.session_seal import make_session_key
 from stele.storage import open_log
 from stele.storage.drivers import hide_credentials
 
@@ -144,6 +146,7 @@ def run_server(settings: ServerSettings, announce: Callable[[str], None] = lambd
         asyncio.run(_prepare_store(settings))
         _announce_sockets(settings, sockets, ports, announce)
         if settings.workers > 1:
+            os.environ[KEY_VARIABLE] = make_session_key().hex()  # Workers take one another's sessions.
             _fork_loaded_workers()
             workers = Multiprocess(config, sockets=sockets)
             workers.run()

@@ -198,6 +198,22 @@ class ServerSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         int, _description("Length of that file after which a new one begins, bytes.", ge=4096)
     ] = 100 * 1024 * 1024
     audit_files: Annotated[int, _description("Full files of the audit trail that are kept.", ge=1, le=1_000_000)] = 10
+    refusals_kept: Annotated[
+        int,
+        _description(
+            "Refused registrations that each process remembers where there is no file of the audit trail.",
+            ge=0,
+            le=10_000,
+        ),
+    ] = 200
+    refused_text_bytes: Annotated[
+        int,
+        _description(
+            "Length up to which the audit trail has the text of a refused schema, bytes; 0: never, digests only.",
+            ge=0,
+            le=65_536,
+        ),
+    ] = 0
     audit_key: Annotated[
         str,
         _description("Key that only those have who may write the audit trail: `file:/path`, `env:NAME`; empty: none."),
@@ -258,6 +274,20 @@ class ServerSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     ui_read_only: Annotated[
         bool, _description("Pages offer no change and refuse those that are sent to them; the APIs go on taking them.")
     ] = False
+    ui_session_seconds: Annotated[
+        int,
+        _description(
+            "How long somebody who logs in to the pages stays logged in, seconds; 0: pages have no login.",
+            ge=0,
+            le=30 * 86_400,
+        ),
+    ] = 8 * 3600
+    ui_session_key: Annotated[
+        str,
+        _description(
+            "Key that seals sessions of pages, one for all nodes: `file:/path`, `env:NAME`; empty: a new one per start."
+        ),
+    ] = ""
     ui_pipelines: Annotated[
         str,
         _description("Folder whose folders are checkpoints of pipelines: pages show their journals; empty: none."),
@@ -433,6 +463,8 @@ class ServerSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             places=self.max_places,
             caller_schemas=self.max_caller_schemas,
             caller_bytes=self.max_caller_bytes,
+            refusals=self.refusals_kept,
+            refused_text_bytes=self.refused_text_bytes,
         )
 
 
@@ -476,8 +508,8 @@ def load_settings(
     driver = find_driver(settings.store)
     for text in settings.secrets_key:
         parse_source("secrets_key", text)
-    if settings.audit_key:
-        parse_source("audit_key", settings.audit_key)
+    for name in (name for name in ("ui_session_key", "audit_key") if getattr(settings, name)):
+        parse_source(name, getattr(settings, name))
     for name, (pattern, shape) in _RECEIVERS.items():
         if (url := getattr(settings, name)) and not pattern.fullmatch(url):
             raise InvalidRequest(f"settings: {name}: it is no {shape}")

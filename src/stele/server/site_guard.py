@@ -88,10 +88,15 @@ class SiteGuard:
     def _is_own_origin(self, origin: str, host: bytes) -> bool:
         if "*" in self._origins or origin in self._origins:
             return True
-        scheme, _, place = origin.partition("://")
-        default = {"http": ":80", "https": ":443"}.get(scheme)
-        own = host.decode("latin-1").lower()
-        return default is not None and place.removesuffix(default) == own.removesuffix(default)
+        return is_same_origin(origin, host)
+
+
+def is_same_origin(origin: str, host: bytes) -> bool:
+    """Return whether a value of `Origin` names the server that a value of `Host` names."""
+    scheme, _, place = origin.partition("://")
+    default = {"http": ":80", "https": ":443"}.get(scheme)
+    own = host.decode("latin-1").lower()
+    return default is not None and place.removesuffix(default) == own.removesuffix(default)
 
 
 def _is_address(name: str) -> bool:

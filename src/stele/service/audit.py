@@ -183,6 +183,7 @@ class AuditWriter:
         self.failure: StoreError | None = None
         """Why the file cannot be written; None when it can, as far as anybody knows."""
         registry.audit.is_on = True
+        registry.audit.file = file.path
 
     async def start(self) -> None:
         """Begin a trail with the present end of the log, or go on with the one that is there. Raises `StoreError`."""

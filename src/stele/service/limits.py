@@ -36,6 +36,8 @@ class Limits(msgspec.Struct, frozen=True):
     caller_schemas    versions that one caller has registered and nobody has purged; 0: any number
     caller_bytes      length of their texts, each version counted; 0: any number
     places            places whose last census is recorded
+    refusals          refused registrations that are remembered where there is no file of the audit trail
+    refused_text_bytes  length up to which the audit trail has the text of a refused registration; 0: never
     """
 
     schema_bytes: int = 1024 * 1024
@@ -49,6 +51,8 @@ class Limits(msgspec.Struct, frozen=True):
     places: int = 10_000
     caller_schemas: int = 0
     caller_bytes: int = 0
+    refusals: int = 200
+    refused_text_bytes: int = 0
 
     @property
     def has_quotas(self) -> bool:

@@ -1,44 +1,171 @@
-"""Requests that were refused because of who sent them, newest first, from the file of the audit trail."""
+"""What was refused, newest first: requests of callers without the right, and registrations that the policy refuses.
+
+Both are entries of the audit trail. Its file is read where there is one; else this process has the newest registrations
+that it refused since it began.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from hashlib import sha256
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import msgspec
 
+from stele.core import commands as cmd
 from stele.core.audit_chain import AuditEntry, AuditLine
+from stele.core.findings import Finding
+from stele.core.model import SchemaDocument
+from stele.errors import Incompatible, InvalidRequest, StoreError
 from stele.service.audit_file import find_files
+from stele.service.audit_notes import REFUSED_REGISTRATION, REFUSED_REQUEST, AuditNotes
 
+MOST_REFUSALS: Final = 500
+"""Refusals in one answer."""
 MOST_BYTES: Final = 8 * 1024 * 1024
 """Bytes of the files that are read for one answer, from the end."""
-_REFUSED: Final = b'"refused"'
+KINDS: Final = (REFUSED_REGISTRATION, REFUSED_REQUEST)
+_MOST_FINDINGS: Final = 20
+"""Findings of one refusal that are kept; their number is kept of all."""
+_MOST_CHARACTERS: Final = 500
+"""Characters of each text of a finding that are kept."""
+_REFUSED: Final = tuple(f'"{kind}"'.encode() for kind in KINDS)
+
+
+class RefusedSchema(msgspec.Struct, frozen=True):
+    """A text that was not registered.
+
+    format    of the text; '' where the request took that of the latest version
+    against   number of the version that stands against it; None: the policy itself or a validator does
+    findings  why it was refused, the first ones
+    omitted   findings that are left out
+    sha256    digest of the text; '' where the request had none
+    bytes     its length
+    text      the text itself, if it is short enough for the setting `refused_text_bytes`; '' if not
+    """
+
+    format: str = ""
+    against: int | None = None
+    findings: tuple[Finding, ...] = ()
+    omitted: int = 0
+    sha256: str = ""
+    bytes: int = 0
+    text: str = ""
+
+
+class RefusalEntry(msgspec.Struct, frozen=True):
+    """Something that was refused.
+
+    at         milliseconds since 1970 UTC
+    kind       `registration_refused` (the policy), or `refused` (who sent it)
+    actor      who wanted it, '' for nobody in particular
+    address, agent, request_id, via   as the server knew them; via is the API
+    status     of the answer, error the kind of the error; of a request
+    operation  the missing right, '' for none; resource is what it is missing on
+    schema     what was not registered; null for a request
+    """
+
+    at: int
+    kind: str
+    actor: str
+    address: str
+    agent: str
+    request_id: str
+    via: str
+    namespace: str | None
+    subject: str | None
+    method: str = ""
+    path: str = ""
+    status: int = 0
+    error: str = ""
+    operation: str = ""
+    resource: str = ""
+    schema: RefusedSchema | None = None
 
 
 class RefusalPage(msgspec.Struct, frozen=True):
-    """Refused requests, newest first.
+    """Refusals, newest first.
 
-    bytes_read   of the files, from the end
-    is_complete  whether the files hold no more
+    is_durable   whether they come from the file of the audit trail, else from the memory of one process
+    is_complete  whether there are no more
     """
 
-    entries: tuple[AuditEntry, ...]
-    bytes_read: int
+    refusals: tuple[RefusalEntry, ...]
+    is_durable: bool
     is_complete: bool
 
 
-def read_refusals(path: Path, text: str, limit: int) -> RefusalPage:
-    """Return the newest refused requests whose caller, subject or path contains a text.
+def note_refused_registration(notes: AuditNotes, command: cmd.Command, error: Incompatible) -> None:
+    """Note that the policy refused a command that registers a schema."""
+    registration = _find_registration(command, error.subject)
+    if registration is None:
+        return
+    document = registration.document
+    text = _find_text(document) if document is not None else b""
+    kept = error.findings[:_MOST_FINDINGS]
+    said = RefusedSchema(
+        format=document.format if document is not None else "",
+        against=error.against,
+        findings=tuple(_shorten(finding) for finding in kept),
+        omitted=len(error.findings) - len(kept),
+        sha256=sha256(text).hexdigest() if document is not None else "",
+        bytes=len(text),
+        text=text.decode("utf-8", "replace") if len(text) <= notes.text_bytes else "",
+    )
+    key = registration.key
+    notes.note(REFUSED_REGISTRATION, namespace=key.namespace, subject=key.name, schema=msgspec.to_builtins(said))
+
+
+def _find_registration(command: cmd.Command, subject: str) -> cmd.RegisterSchema | None:
+    """Return the part of a command that registers a version of a subject with this name."""
+    parts = command.commands if isinstance(command, cmd.Transaction) else (command,)
+    return next((part for part in parts if isinstance(part, cmd.RegisterSchema) and part.key.name == subject), None)
+
+
+def _find_text(document: SchemaDocument) -> bytes:
+    """Return a text as its author sent it."""
+    return document.submitted.text if document.submitted is not None else document.text
+
+
+def _shorten(finding: Finding) -> Finding:
+    names = ("path", "reader", "writer", "why", "fix", "witness")
+    shortened: dict[str, Any] = {
+        name: value[:_MOST_CHARACTERS] for name in names if (value := getattr(finding, name)) is not None
+    }
+    return msgspec.structs.replace(finding, **shortened)
+
+
+def read_refusals(notes: AuditNotes, text: str, kind: str, limit: int) -> RefusalPage:
+    """Return the newest refusals whose caller, subject, address, path or digest contains a text. Reads files.
 
     Args:
-        path: File of the audit trail; its full predecessors are read, too.
+        notes: Those of the process.
         text: In any case; '' takes all.
-        limit: Entries at most.
+        kind: One of `KINDS`; '' takes both.
+        limit: Refusals at most.
 
     Raises:
-        OSError: A file cannot be read.
+        InvalidRequest: There is no such kind.
+        StoreError: A file cannot be read.
     """
-    wanted = text.lower()
+    if kind not in ("", *KINDS):
+        raise InvalidRequest(f"kind is one of {', '.join(KINDS)}")
+    if notes.file is None:
+        entries, is_complete = list(reversed(notes.recent)), True
+    else:
+        try:
+            entries, is_complete = _read_files(notes.file, text.lower(), kind, limit)
+        except OSError as error:
+            raise StoreError(f"the file of the audit trail cannot be read: {error.strerror}") from error
+    found = [entry for entry in entries if _matches(entry, text.lower(), kind)]
+    return RefusalPage(
+        tuple(_describe(entry) for entry in found[:limit]), notes.file is not None, is_complete and len(found) <= limit
+    )
+
+
+def _read_files(path: Path, wanted: str, kind: str, limit: int) -> tuple[list[AuditEntry], bool]:
+    """Return matching entries, newest first, one more than the limit at most; and whether the files hold no more."""
     found: list[AuditEntry] = []
     read = 0
     for file in reversed(find_files(path)):
@@ -48,28 +175,51 @@ def read_refusals(path: Path, text: str, limit: int) -> RefusalPage:
             opened.seek(start)
             lines = opened.read(size - start).split(b"\n")
         read += size - start
-        for line in reversed(lines[1:] if start else lines):
-            entry = _read_entry(line)
-            if entry is not None and _matches(entry, wanted):
+        for entry in _read_entries(reversed(lines[1:] if start else lines)):
+            if _matches(entry, wanted, kind):
                 found.append(entry)
-                if len(found) == limit:
-                    return RefusalPage(tuple(found), read, is_complete=False)
+                if len(found) > limit:
+                    return found, False
         if start or read >= MOST_BYTES:
-            return RefusalPage(tuple(found), read, is_complete=False)
-    return RefusalPage(tuple(found), read, is_complete=True)
+            return found, False
+    return found, True
 
 
-def _read_entry(line: bytes) -> AuditEntry | None:
-    """Return the entry of a line if it is a refusal."""
-    if _REFUSED not in line:
-        return None
-    try:
-        entry = msgspec.json.decode(msgspec.json.decode(line, type=AuditLine).entry, type=AuditEntry)
-    except msgspec.MsgspecError:
-        return None
-    return entry if entry.kind == "refused" else None
+def _read_entries(lines: Iterable[bytes]) -> Iterable[AuditEntry]:
+    for line in lines:
+        if any(kind in line for kind in _REFUSED):
+            try:
+                yield msgspec.json.decode(msgspec.json.decode(line, type=AuditLine).entry, type=AuditEntry)
+            except msgspec.MsgspecError:
+                continue
 
 
-def _matches(entry: AuditEntry, wanted: str) -> bool:
-    places = (entry.actor, entry.subject or "", entry.address, str(entry.details.get("path", "")))
+def _matches(entry: AuditEntry, wanted: str, kind: str) -> bool:
+    if entry.kind not in KINDS or kind not in ("", entry.kind):
+        return False
+    digest = (entry.details.get("schema") or {}).get("sha256", "")
+    places = (entry.actor, entry.subject or "", entry.address, str(entry.details.get("path", "")), digest)
     return any(wanted in place.lower() for place in places)
+
+
+def _describe(entry: AuditEntry) -> RefusalEntry:
+    said = entry.details
+    schema = said.get("schema")
+    return RefusalEntry(
+        at=entry.at,
+        kind=entry.kind,
+        actor=entry.actor,
+        address=entry.address,
+        agent=entry.agent,
+        request_id=entry.request_id,
+        via=entry.via,
+        namespace=entry.namespace,
+        subject=entry.subject,
+        method=str(said.get("method") or ""),
+        path=str(said.get("path") or ""),
+        status=int(said.get("status") or 0),
+        error=str(said.get("error") or ""),
+        operation=str(said.get("operation") or ""),
+        resource=" ".join(str(said[name]) for name in ("resource_type", "resource") if said.get(name)),
+        schema=msgspec.convert(schema, RefusedSchema) if schema else None,
+    )

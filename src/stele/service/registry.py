@@ -47,6 +47,7 @@ from stele.core.snapshot import dump_state, load_state
 from stele.core.state import State
 from stele.errors import (
     DamagedLog,
+    Incompatible,
     NotFound,
     Overloaded,
     QuotaUsedUp,
@@ -65,6 +66,7 @@ from stele.service.early_state import EarlyState
 from stele.service.heap import return_memory
 from stele.service.limits import Limits
 from stele.service.old_records import read_entry
+from stele.service.refusals import note_refused_registration
 from stele.service.required_rights import required_rights
 from stele.service.schemas import SchemaParser
 from stele.service.secrets import Secrets
@@ -110,7 +112,7 @@ class Registry:
         self.compatibility = CompatibilityChecker(self.parser, undecided)
         self.access: AccessControl = OPEN_ACCESS
         """Who may do what."""
-        self.audit = AuditNotes()
+        self.audit = AuditNotes(self.limits.refusals, self.limits.refused_text_bytes)
         """What the audit trail is to say beside the changes."""
         self.secrets = Secrets()
         """The keys that seal secrets in documents."""
@@ -341,7 +343,13 @@ class Registry:
             await self._bootstrap_rulesets()
         elif self._log.may_lack_records():
             await self._skip_ids()
-        return await self._execute(command, CALLER.get().principal.name, via, expects_change=expects_change, read=read)
+        try:
+            return await self._execute(
+                command, CALLER.get().principal.name, via, expects_change=expects_change, read=read
+            )
+        except Incompatible as error:
+            note_refused_registration(self.audit, command, error)
+            raise
 
     async def _execute(
         self,

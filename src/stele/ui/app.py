@@ -25,6 +25,7 @@ from stele.ui.routes import (
     fields,
     history,
     home,
+    login,
     operation,
     references,
     rules,
@@ -49,6 +50,7 @@ _MODULES = (
     clients,
     server,
     operation,
+    login,
 )
 """Modules with pages: `list_pages()` returns them, and `create_routes(site)`, if there is one, more endpoints."""
 

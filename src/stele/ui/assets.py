@@ -14,6 +14,7 @@ from litestar.params import FromPath
 
 from stele.apis.http.access import NO_RIGHT_NEEDED
 from stele.apis.http.dependencies import depend_on_nothing
+from stele.apis.http.requests import ANSWERS_ANYBODY
 from stele.pictures import read_stylesheet
 
 _TYPES: Final = {
@@ -66,7 +67,7 @@ def asset_path(name: str) -> str:
 def create_routes() -> list[HTTPRouteHandler]:
     """Return the endpoint that sends the files."""
 
-    @get("/ui/static/{digest:str}/{file:str}", opt=NO_RIGHT_NEEDED)
+    @get("/ui/static/{digest:str}/{file:str}", opt=NO_RIGHT_NEEDED | {ANSWERS_ANYBODY: True})
     async def get_asset(request: Request[Any, Any, Any], digest: FromPath[str], file: FromPath[str]) -> Response[bytes]:
         # GET /ui/static/{digest}/{file}
         """Return a file that pages load; at the address of another release, the one of this release."""

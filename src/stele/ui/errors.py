@@ -11,9 +11,11 @@ import structlog
 from litestar import Request, Response
 
 from stele.apis.http.errors import error_headers, error_message, log_failure
+from stele.apis.http.requests import mounted_prefix
 from stele.apis.native.errors import NativeError, describe_error, http_status
 from stele.errors import Forbidden
-from stele.ui.pages import PageRequest, Site, render_page
+from stele.ui.pages import PageFrame, PageRequest, Site, render_page
+from stele.ui.routes.login import login_path
 
 _logger = structlog.get_logger("stele.ui")
 
@@ -60,6 +62,8 @@ def make_error_handler(site: Site) -> Callable[[Request[Any, Any, Any], Exceptio
         if request.scope["path"].endswith(".json"):
             body = msgspec.json.encode(NativeError(describe_error(error)))
             return Response(body, status_code=status, media_type="application/json", headers=headers)
+        if status == 401 and site.options.log_in is not None:
+            return _lead_to_login(PageRequest(site, request))
         operation = str(error.operation or "") if isinstance(error, Forbidden) else ""
         shown = ErrorPage(
             status, HTTPStatus(status).phrase, error_message(error), _ADVICE.get(status, _ADVICE[500]), operation
@@ -70,3 +74,18 @@ def make_error_handler(site: Site) -> Callable[[Request[Any, Any, Any], Exceptio
         return answer
 
     return handle_error
+
+
+def _lead_to_login(page: PageRequest) -> Response[bytes]:
+    """Return an answer after which the browser shows the login page, and then the page that was asked for."""
+    scope = page.request.scope
+    path, query = "", ""
+    if scope["method"] in {"GET", "HEAD"}:
+        path = scope["raw_path"].partition(b"?")[0].decode("ascii", "replace")
+        path = path.removeprefix(mounted_prefix(page.request)).removeprefix("/ui")
+        query = scope["query_string"].decode("ascii", "replace")
+    frame = PageFrame(page, "", None)
+    target = frame.root + login_path(path, query)
+    if page.request.headers.get("hx-request"):
+        return Response(b"", status_code=200, headers={"hx-redirect": target, "cache-control": "no-store"})
+    return Response(b"", status_code=303, headers={"location": target, "cache-control": "no-store"})

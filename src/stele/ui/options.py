@@ -3,15 +3,49 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, Protocol
 
 import msgspec
 
 from stele.core.model import Version
 from stele.core.state import State
+from stele.service.access import Headers
 
 NAME: Final = "ui"
 SEGMENTS: Final = ("ui",)
+COOKIE: Final = "stele_session"
+"""Cookie of somebody who logged in."""
+
+
+class LogIn(Protocol):
+    """Begins and ends sessions of people who log in to the pages."""
+
+    @property
+    def takes_passwords(self) -> bool:
+        """Whether people have user names and passwords."""
+        ...
+
+    @property
+    def takes_tokens(self) -> bool:
+        """Whether people have API keys or tokens."""
+        ...
+
+    @property
+    def seconds(self) -> int:
+        """How long a session lasts at most."""
+        ...
+
+    async def begin(self, user: str, secret: str, port: int, address: str) -> str:
+        """Return the value of a new cookie for credentials. Raises `Unauthenticated`, `Unavailable`."""
+        ...
+
+    async def end(self, headers: Headers) -> None:
+        """End the session of a request, if it has one."""
+        ...
+
+    def has_session(self, headers: Headers) -> bool:
+        """Return whether a request brings the cookie of a session that goes on."""
+        ...
 
 
 class SettingRow(msgspec.Struct, frozen=True):
@@ -76,12 +110,12 @@ class UiOptions(NamedTuple):
     """Options of one deployment of the pages.
 
     read_only          whether pages offer no change and refuse those that are sent
+    log_in             begins and ends sessions; None: nobody can log in
     environment        name shown on every page; '' shows none
     environment_color  colour of its strip, `#rrggbb`; '' is the accent colour
     public_url         base URI of the server as browsers see it; '' is that of each request
     max_request_bytes  longest request body
     store              kind of the store, such as `sqlite`
-    audit_file         file of the audit trail; '' for none
     pipelines          folder with the checkpoints of pipelines; '' for none
     settings           those of the server
     dialects           those of the server
@@ -89,12 +123,12 @@ class UiOptions(NamedTuple):
     """
 
     read_only: bool = False
+    log_in: LogIn | None = None
     environment: str = ""
     environment_color: str = ""
     public_url: str = ""
     max_request_bytes: int = 16 * 1024 * 1024
     store: str = "memory"
-    audit_file: str = ""
     pipelines: str = ""
     settings: Sequence[SettingRow] = ()
     dialects: Sequence[DialectRow] = ()

@@ -210,6 +210,9 @@ class PageFrame:
         self.options = page.options
         self.version = __version__
         self.caller_name = page.caller_name
+        log_in = page.options.log_in
+        self.can_log_in = log_in is not None and not page.caller_name
+        self.can_log_out = log_in is not None and log_in.has_session(tuple(page.request.scope["headers"]))
         self.base_uri = page.base_uri
         self.query = page.request.query_params.get("q", "")
         self.done = DONE.get(page.request.query_params.get("done", ""), "")

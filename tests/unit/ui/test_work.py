@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import re
+import time
 from collections.abc import Iterator
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -41,6 +43,43 @@ def send(client: httpx.Client, path: str, **fields: Any) -> httpx.Response:
 def send_json(client: httpx.Client, path: str, **fields: Any) -> Any:
     """What the JSON twin says to a form."""
     return json.loads(client.post(f"{path}.json", content=json.dumps(fields), headers=JSON).text)
+
+
+# --- the whole registry -----------------------------------------------------------------------------------------------
+
+ADDED = {"name": "note", "type": "string"}
+"""A field without a default: older readers skip it, newer readers miss it in older data."""
+
+
+@pytest.mark.parametrize("profile", ["8.1", "karapace"])
+def test_a_policy_of_the_registry_is_what_every_api_shows_and_keeps(profile: str) -> None:
+    """What the pages set for all holds for new subjects, and Confluent's API shows it at `/config`."""
+    for client in open_client(confluent_profile=profile):
+        assert client.get("/config").json() == {"compatibilityLevel": "BACKWARD"}
+        assert send(client, "/ui/policy", action="save", policy="FORWARD").status_code == 303
+        assert client.get("/config").json()["compatibilityLevel"] == "FORWARD"
+        assert client.get("/config?defaultToGlobal=true").json()["compatibilityLevel"] == "FORWARD"
+        assert client.get("/api/policies").json()["name"] == "FORWARD"
+        register(client, "orders", make_order())
+        register(client, "orders", make_order(ADDED))
+        shown = client.get("/config/orders?defaultToGlobal=true").json()
+        assert shown["compatibilityLevel"] == "FORWARD"
+        client.put("/config", content='{"compatibility": "FULL"}', headers=JSON)
+        assert client.get("/config").json()["compatibilityLevel"] == "FULL"
+        assert client.get("/api/policies").json()["name"] == "FORWARD"
+
+
+def test_a_mode_of_the_registry_is_what_confluents_api_shows(server: httpx.Client) -> None:
+    """`/mode` says that nothing can be changed where the whole registry says so, and takes a mode of its own again."""
+    assert server.get("/mode").json() == {"mode": "READWRITE"}
+    assert send(server, "/ui/policy", action="mode", mode="READONLY").status_code == 303
+    assert server.get("/mode").json() == {"mode": "READONLY"}
+    sent = json.dumps({"schema": '"string"'})
+    assert server.post("/subjects/a/versions", content=sent, headers=JSON).json()["error_code"] == 42205
+    assert server.delete("/mode").json() == {"mode": "READONLY"}
+    server.put("/mode", content='{"mode": "READWRITE"}', headers=JSON)
+    assert server.get("/mode").json() == {"mode": "READWRITE"}
+    register(server, "a", '"string"')
 
 
 # --- register ---------------------------------------------------------------------------------------------------------
@@ -505,3 +544,74 @@ def test_refusals_are_read_from_the_audit_trail(tmp_path: Path) -> None:
         assert rows[0]["operation"] == "read"
         assert len(client.get("/ui/refusals.json?text=USER2").json()["rows"]) == 1
         assert "the right <b>read</b> is missing" in client.get("/ui/refusals").text
+
+
+REFUSED = {"type": "record", "name": "Order", "namespace": "org.shop", "fields": [{"name": "id", "type": "string"}]}
+
+
+@pytest.mark.parametrize("kept_text", [0, 4096])
+def test_a_refused_registration_says_later_why(tmp_path: Path, kept_text: int) -> None:
+    """Who was refused what by which rule is in the file, in the API and in the page; the text only if that is set."""
+    path = tmp_path / "audit.jsonl"
+    text = json.dumps(REFUSED)
+    for client in open_client(audit_file=str(path), refused_text_bytes=kept_text):
+        register(client, "orders", make_order())
+        sent = json.dumps({"schema": text})
+        assert client.post("/subjects/orders/versions", content=sent, headers=JSON).status_code == 409
+        made = send(client, "/ui/register", subject="orders", format="avro", schema=text, action="register", latest="1")
+        assert made.status_code == 422
+        assert client.post("/compatibility/subjects/orders/versions", content=sent, headers=JSON).status_code == 200
+        wait_for_file(path, b"registration_refused", 2)
+        found = client.get("/api/refusals?kind=registration_refused").json()
+        assert (found["is_durable"], found["is_complete"]) == (True, True)
+        assert [(row["subject"], row["via"]) for row in found["refusals"]] == [
+            ("orders", "ui"),
+            ("orders", "confluent"),
+        ]
+        schema = found["refusals"][0]["schema"]
+        assert (schema["format"], schema["against"], schema["bytes"]) == ("avro", 1, len(text))
+        assert schema["sha256"] == sha256(text.encode()).hexdigest()
+        assert schema["findings"][0]["rule"] == "TYPE_MISMATCH"
+        assert schema["text"] == (text if kept_text else "")
+        assert client.get("/ui/refusals.json?text=" + schema["sha256"]).json()["rows"] == found["refusals"]
+        shown = client.get("/ui/refusals").text
+        assert "cannot be read as string" in shown
+        assert ("<summary>Text</summary>" in shown) is bool(kept_text)
+        assert client.get("/api/refusals?limit=1").json()["is_complete"] is False
+        assert client.get("/api/refusals?text=nobody").json()["refusals"] == []
+        assert client.get("/api/refusals?kind=else").status_code == 422
+
+
+def wait_for_file(path: Path, part: bytes, times: int) -> None:
+    """Wait until a file has a text so many times."""
+    deadline = time.monotonic() + 10
+    while path.read_bytes().count(part) < times:
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+
+
+def test_without_a_file_the_newest_refused_registrations_stay_in_memory() -> None:
+    """A server without an audit trail remembers as many as the setting says, and drops the oldest."""
+    for client in open_client(refusals_kept=2):
+        register(client, "orders", make_order())
+        for name in ("text", "bytes", "float"):
+            changed = {**REFUSED, "fields": [{"name": "id", "type": "string", "doc": name}]}
+            sent = json.dumps({"schema": json.dumps(changed)})
+            assert client.post("/subjects/orders/versions", content=sent, headers=JSON).status_code == 409
+        found = client.get("/api/refusals").json()
+        assert (len(found["refusals"]), found["is_durable"]) == (2, False)
+        assert "one process refused to register" in client.get("/ui/refusals").text
+
+
+def test_a_hostile_text_of_a_refusal_is_text() -> None:
+    """Names and texts with HTML that were refused are shown as text."""
+    for client in open_client(refused_text_bytes=4096):
+        name = "<img src=x onerror=alert(1)>"
+        path = "/subjects/%3Cimg%20src%3Dx%20onerror%3Dalert%281%29%3E/versions"
+        client.post(path, content=json.dumps({"schema": json.dumps(make_order())}), headers=JSON)
+        text = json.dumps({**REFUSED, "doc": "<script>alert(1)</script>"})
+        assert client.post(path, content=json.dumps({"schema": text}), headers=JSON).status_code == 409
+        shown = client.get("/ui/refusals").text
+        assert client.get("/api/refusals").json()["refusals"][0]["subject"] == name
+        assert "<img src=x" not in shown
+        assert "<script>alert" not in shown

@@ -21,7 +21,7 @@ from litestar import Request
 from litestar.exceptions import InternalServerException, NotFoundException
 from litestar.types import ASGIApp, Receive, Scope, Send
 
-from stele.errors import InvalidRequest, SteleError, TimeLimitReached, TooLarge
+from stele.errors import InvalidRequest, SteleError, TimeLimitReached, TooLarge, Unauthenticated
 from stele.service.progress import track_progress
 
 ERROR = "stele.error"
@@ -33,6 +33,8 @@ MOUNTED_PREFIX = "stele.base"
 """Key of the ASGI scope under which the server leaves what it took off the front of the path; absent: nothing."""
 
 REFUSAL = "stele.refusal"
+ANSWERS_ANYBODY = "stele_answers_anybody"
+"""Option of an endpoint that also those may ask who have not proved who they are: to log in, for one."""
 """Key of the ASGI scope under which the server leaves the error with which a request is to be refused; absent: none."""
 
 REQUEST_SECONDS = "stele.request_seconds"
@@ -84,12 +86,14 @@ def refuse_empty_segments(app: ASGIApp) -> ASGIApp:
 def raise_refusal(app: ASGIApp) -> ASGIApp:
     """Middleware: what the server refuses gets the dialect's answer to that error.
 
-    Raises the error under `REFUSAL`.
+    Raises the error under `REFUSAL`; an endpoint that answers anybody also answers who has not said who he is.
     """
 
     async def handle(scope: Scope, receive: Receive, send: Send) -> None:
         refusal: SteleError | None = cast("Mapping[str, Any]", scope).get(REFUSAL)
-        if refusal is not None:
+        if refusal is not None and not (
+            isinstance(refusal, Unauthenticated) and ANSWERS_ANYBODY in scope["route_handler"].opt
+        ):
             raise refusal
         await app(scope, receive, send)
 

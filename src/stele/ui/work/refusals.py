@@ -1,10 +1,9 @@
-"""Why a request was refused: refusals of the audit trail, newest first."""
+"""Why something was refused: registrations against the policy and requests without the right, newest first."""
 
 from __future__ import annotations
 
 from asyncio import to_thread
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Final
 
 import msgspec
@@ -12,67 +11,34 @@ import msgspec
 from stele.apis.http.access import Place, access
 from stele.apis.http.dependencies import VOLATILE
 from stele.core.access import Operation
-from stele.core.audit_chain import AuditEntry
-from stele.errors import StoreError
-from stele.service.refusals import read_refusals
+from stele.service.refusals import KINDS, RefusalEntry, read_refusals
 from stele.ui.pages import Page, PageRequest
 
 _ROWS: Final = 100
 
 
-class RefusedRequest(msgspec.Struct, frozen=True):
-    """A refused request: status is that of its answer, operation the missing right, '' for none."""
-
-    at: int
-    actor: str
-    address: str
-    method: str
-    path: str
-    status: int
-    error: str
-    operation: str
-    resource: str
-
-
 class RefusalsPage(msgspec.Struct, frozen=True):
-    """Refused requests, newest first.
+    """What was refused, newest first.
 
-    is_kept      whether this server keeps a file of the audit trail
-    text         part of a caller, subject, address or path that is searched for
+    is_durable   whether the rows come from a file of the audit trail; else this process has them since it began
+    text         part of a caller, subject, address, path or digest that is searched for
+    kind         of refusals that are shown; '' is any, and kinds are those there are
     is_complete  whether there are no older ones
     """
 
-    is_kept: bool
+    is_durable: bool
     text: str
-    rows: Sequence[RefusedRequest] = ()
-    is_complete: bool = True
+    kind: str
+    kinds: Sequence[str]
+    rows: Sequence[RefusalEntry]
+    is_complete: bool
 
 
 async def view_refusals(page: PageRequest) -> RefusalsPage:
-    """Show who was refused what, and which right was missing."""
-    text = page.get_query("text").strip()
-    if not page.options.audit_file:
-        return RefusalsPage(is_kept=False, text=text)
-    try:
-        found = await to_thread(read_refusals, Path(page.options.audit_file), text, _ROWS)
-    except OSError as error:
-        raise StoreError(f"the file of the audit trail cannot be read: {error.strerror}") from error
-    return RefusalsPage(True, text, [_describe(entry) for entry in found.entries], found.is_complete)
-
-
-def _describe(entry: AuditEntry) -> RefusedRequest:
-    said = entry.details
-    return RefusedRequest(
-        at=entry.at,
-        actor=entry.actor,
-        address=entry.address,
-        method=str(said.get("method") or ""),
-        path=str(said.get("path") or ""),
-        status=int(said.get("status") or 0),
-        error=str(said.get("error") or ""),
-        operation=str(said.get("operation") or ""),
-        resource=" ".join(str(said[name]) for name in ("resource_type", "resource") if said.get(name)),
-    )
+    """Show who was refused what, by which rule of the policy, or for want of which right."""
+    text, kind = page.get_query("text").strip(), page.get_query("kind")
+    found = await to_thread(read_refusals, page.registry.audit, text, kind, _ROWS)
+    return RefusalsPage(found.is_durable, text, kind, KINDS, found.refusals, found.is_complete)
 
 
 def list_pages() -> list[Page]:

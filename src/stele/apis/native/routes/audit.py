@@ -1,9 +1,13 @@
-"""The changes in the log as an audit trail, page by page."""
+"""The changes in the log as an audit trail, page by page, and what was refused."""
 
 from __future__ import annotations
 
+import asyncio
+from typing import Annotated, Final
+
 from litestar import get
 from litestar.handlers import HTTPRouteHandler
+from litestar.params import QueryParameter
 
 from stele.apis.http.access import Place, access
 from stele.apis.http.dependencies import VOLATILE
@@ -13,9 +17,27 @@ from stele.apis.native.routes.journal import After, Limit
 from stele.core.access import Operation
 from stele.service.audit import AuditPage, AuditReader
 from stele.service.journal import MOST_RECORDS
+from stele.service.refusals import MOST_REFUSALS, RefusalPage, read_refusals
 from stele.service.registry import Registry
 
 _LAST = 2**63 - 1
+_USUAL_REFUSALS: Final = "100"
+Text = Annotated[str, QueryParameter(description="part of a caller, subject, address, path or digest; in any case")]
+Kind = Annotated[
+    str,
+    QueryParameter(
+        schema_extra={"type": "string", "enum": ["", "registration_refused", "refused"]},
+        description="`registration_refused`: by the policy; `refused`: for want of a right; empty: both",
+    ),
+]
+MostRefusals = Annotated[
+    str,
+    QueryParameter(
+        name="limit",
+        schema_extra={"type": "integer", "minimum": 1, "maximum": MOST_REFUSALS},
+        description="refusals at most, the newest ones",
+    ),
+]
 _OPTIONS = {**access(Operation.READ_AUDIT, Place.REGISTRY), VOLATILE: True}
 """No page of the trail is kept in memory."""
 
@@ -31,4 +53,13 @@ def create_routes(registry: Registry) -> list[HTTPRouteHandler]:
         records = parse_whole_number("limit", limit, 0, MOST_RECORDS)
         return await reader.read_page(parse_whole_number("after", after, 0, _LAST), records)
 
-    return [read_audit]
+    @get("/api/refusals", responses={400: ERRORS[400], 422: ERRORS[422]}, opt=_OPTIONS)
+    async def list_refusals(
+        text: Text = "", kind: Kind = "", most_refusals: MostRefusals = _USUAL_REFUSALS
+    ) -> RefusalPage:
+        # GET /api/refusals?text&kind&limit
+        """Show which registrations the policy refused, and which requests for want of a right, newest first."""
+        limit = parse_whole_number("limit", most_refusals, 1, MOST_REFUSALS)
+        return await asyncio.to_thread(read_refusals, registry.audit, text.strip(), kind, limit)
+
+    return [read_audit, list_refusals]

@@ -1,0 +1,129 @@
+"""Log in to the pages and out again."""
+
+from __future__ import annotations
+
+import re
+from typing import Any, Final
+from urllib.parse import quote
+
+import msgspec
+from litestar import Request, Response, get, post
+from litestar.handlers import HTTPRouteHandler
+
+from stele.apis.http.access import NO_RIGHT_NEEDED
+from stele.apis.http.dependencies import VOLATILE
+from stele.apis.http.requests import ANSWERS_ANYBODY, find_base_uri
+from stele.errors import Overloaded, Unauthenticated, Unavailable
+from stele.service.access import CALLER
+from stele.service.audit_notes import REFUSED_REQUEST
+from stele.ui.forms import CHANGES_NOTHING, FieldProblem, read_form
+from stele.ui.options import COOKIE, LogIn
+from stele.ui.pages import Page, PageFrame, PageRequest, Site, render_page
+
+_PLACE: Final = re.compile(r"/[!-~]{0,2000}\Z")
+"""A page of this server, below `/ui`, as the address of a browser has it."""
+_OPTIONS: Final = NO_RIGHT_NEEDED | {ANSWERS_ANYBODY: True, CHANGES_NOTHING: True, VOLATILE: True}
+
+
+class LoginPage(msgspec.Struct, frozen=True):
+    """The form to log in with.
+
+    next             where it leads, below `/ui`
+    takes_passwords  whether people have user names and passwords
+    takes_tokens     whether people have API keys or tokens
+    hours            how long a session lasts at most
+    user             the name that was sent
+    """
+
+    next: str
+    takes_passwords: bool
+    takes_tokens: bool
+    hours: float
+    user: str = ""
+    problems: tuple[FieldProblem, ...] = ()
+
+
+def login_path(path: str, query: str) -> str:
+    """Return the path of the login page, below `/ui`, that leads on to a page: its path there, and its query."""
+    place = f"{path}?{query}" if query else path
+    return f"/login?next={quote(place, safe='')}" if _PLACE.match(place) else "/login"
+
+
+def _read_next(text: str) -> str:
+    """Return where to go after logging in: a page of this server, whatever was asked for."""
+    return text if _PLACE.match(text) else ""
+
+
+def _describe(log_in: LogIn, place: str, **more: Any) -> LoginPage:
+    return LoginPage(place, log_in.takes_passwords, log_in.takes_tokens, round(log_in.seconds / 3600, 1), **more)
+
+
+def _make_cookie(page: PageRequest, value: str, seconds: int) -> str:
+    """Return the header that sets the cookie: for these pages only, and out of reach of scripts and other sites."""
+    secure = "; Secure" if find_base_uri(page.request, page.options.public_url).startswith("https:") else ""
+    path = PageFrame(page, "", None).root
+    return f"{COOKIE}={value}; Path={path}; Max-Age={seconds}; HttpOnly; SameSite=Strict{secure}"
+
+
+def _go_to(page: PageRequest, path: str, cookie: str) -> Response[bytes]:
+    headers = {"location": PageFrame(page, "", None).root + path, "set-cookie": cookie, "cache-control": "no-store"}
+    return Response(b"", status_code=303, headers=headers)
+
+
+def list_pages() -> list[Page]:
+    """Return the pages with twins: there are none, for programs send their credentials with each request."""
+    return []
+
+
+def create_routes(site: Site) -> list[HTTPRouteHandler]:
+    """Return the endpoints to log in and out; none where nobody is asked who he is."""
+    log_in = site.options.log_in
+    if log_in is None:
+        return []
+
+    @get("/ui/login", opt=_OPTIONS)
+    async def show_login(request: Request[Any, Any, Any]) -> Response[bytes]:
+        # GET /ui/login?next
+        """Show the form to log in with."""
+        page = PageRequest(site, request)
+        return _show(page, _describe(log_in, _read_next(page.get_query("next"))))
+
+    @post("/ui/login", opt=_OPTIONS, status_code=303)
+    async def submit_login(request: Request[Any, Any, Any]) -> Response[bytes]:
+        # POST /ui/login
+        """Begin a session with a user and password, an API key or a token, and go on to the page that was wanted."""
+        page, form = PageRequest(site, request), await read_form(request)
+        user, secret, token = form.get("user").strip(), form.get("password"), form.get("token").strip()
+        place = _read_next(form.get("next"))
+        if not token and not (user and secret):
+            problem = FieldProblem("", "Type a user and a password, or a key or token.")
+            return _show(page, _describe(log_in, place, user=user, problems=(problem,)), 422)
+        port = (request.scope.get("server") or ("", 0))[1] or 0
+        try:
+            cookie = await log_in.begin("" if token else user, token or secret, port, CALLER.get().address)
+        except Unauthenticated:
+            site.registry.audit.note(
+                REFUSED_REQUEST, status=401, error=Unauthenticated.__name__, method="POST", path="/ui/login"
+            )
+            problem = FieldProblem("", "They are not right, or they have expired.")
+            return _show(page, _describe(log_in, place, user=user, problems=(problem,)), 422)
+        except (Overloaded, Unavailable):
+            problem = FieldProblem("", "That cannot be checked just now. Try again in a moment.")
+            return _show(page, _describe(log_in, place, user=user, problems=(problem,)), 503)
+        return _go_to(page, place, _make_cookie(page, cookie, log_in.seconds))
+
+    @post("/ui/logout", opt=_OPTIONS, status_code=303)
+    async def submit_logout(request: Request[Any, Any, Any]) -> Response[bytes]:
+        # POST /ui/logout
+        """End the session."""
+        await log_in.end(tuple(request.scope["headers"]))
+        page = PageRequest(site, request)
+        return _go_to(page, "/login", _make_cookie(page, "", 0))
+
+    return [show_login, submit_login, submit_logout]
+
+
+def _show(page: PageRequest, shown: LoginPage, status: int = 200) -> Response[bytes]:
+    answer = render_page(page, "login.html.j2", shown, status=status)
+    answer.headers["cache-control"] = "no-store"
+    return answer

@@ -1,0 +1,271 @@
+"""People log in to the pages: sessions begin, count for pages only, and end with what they stand for."""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from types import SimpleNamespace
+
+import httpx
+import pytest
+from tests.support.token_issuer import TokenIssuer
+from tests.unit.server.authentication.test_password_file import bcrypt_line
+from tests.unit.ui.conftest import JSON, open_server
+
+from stele.server import browser_sessions
+from stele.server.in_process import InProcessServer, InProcessTransport
+from stele.server.settings import ServerSettings
+from stele.ui.options import COOKIE
+
+OWN = {"origin": "http://127.0.0.1:8081"}
+FOREIGN = {"origin": "https://evil.example"}
+SCRIPT = "<script>alert(1)</script>"
+
+
+@pytest.fixture
+def users(tmp_path: Path) -> Path:
+    """Users with passwords; the name of one is a script."""
+    path = tmp_path / "users"
+    path.write_text(bcrypt_line("ann", "one") + bcrypt_line("bob", "two") + bcrypt_line(SCRIPT, "three"))
+    return path
+
+
+@pytest.fixture
+def opened(tmp_path: Path, users: Path) -> Iterator[tuple[InProcessServer, httpx.Client]]:
+    """A server that asks everybody who he is; ann may do everything, others read."""
+    (tmp_path / "keys.json").write_bytes(httpx.Response(200, json=ISSUER.key_set).content)
+    yield from open_server(
+        authentication=("basic", "keys", "oidc"),
+        password_file=str(users),
+        oidc_issuer=ISSUER.url,
+        oidc_audience=(ISSUER.audience,),
+        oidc_jwks=str(tmp_path / "keys.json"),
+        audit_file=str(tmp_path / "audit.jsonl"),
+        access="deny",
+        super_users=("user:ann",),
+    )
+
+
+@pytest.fixture
+def client(opened: tuple[InProcessServer, httpx.Client]) -> httpx.Client:
+    """A client of that server, which keeps cookies as a browser does."""
+    return opened[1]
+
+
+ISSUER = TokenIssuer()
+
+
+def log_in(client: httpx.Client, user: str = "ann", password: str = "one", **fields: str) -> httpx.Response:
+    """The answer to the login form as a page of this server sends it."""
+    return client.post("/ui/login", data={"user": user, "password": password, **fields}, headers=OWN)
+
+
+def test_a_page_leads_to_the_login_and_on_to_itself(client: httpx.Client) -> None:
+    """Who has not logged in is sent to the form; after it he is where he wanted to be, under his name, until logout."""
+    sent = client.get("/ui/journal?kind=registered")
+    assert (sent.status_code, "www-authenticate" in sent.headers) == (303, False)
+    assert sent.headers["location"] == "/ui/login?next=%2Fjournal%3Fkind%3Dregistered"
+    form = client.get(sent.headers["location"])
+    assert form.status_code == 200
+    stylesheet = re.search(r'href="([^"]+style\.css)"', form.text)
+    assert stylesheet is not None
+    assert client.get(stylesheet[1]).status_code == 200
+    done = log_in(client, next="/journal?kind=registered")
+    assert (done.status_code, done.headers["location"]) == (303, "/ui/journal?kind=registered")
+    cookie = done.headers["set-cookie"]
+    assert "; Path=/ui; Max-Age=28800; HttpOnly; SameSite=Strict" in cookie
+    assert "Secure" not in cookie
+    shown = client.get(done.headers["location"])
+    assert shown.status_code == 200
+    assert "ann" in shown.text
+    assert "Log out" in shown.text
+    ended = client.post("/ui/logout", headers=OWN)
+    assert (ended.status_code, ended.headers["location"]) == (303, "/ui/login")
+    assert client.get("/ui/journal").status_code == 303
+
+
+def test_a_copy_of_a_cookie_ends_with_the_logout(client: httpx.Client) -> None:
+    """Who kept a copy of the cookie is out when its owner logs out, and a login after it is another session."""
+    log_in(client)
+    kept = client.cookies[COOKIE]
+    client.post("/ui/logout", headers=OWN)
+    copied = {"cookie": f"{COOKIE}={kept}"}
+    assert client.get("/ui/journal", headers=copied).status_code == 303
+    log_in(client)
+    assert client.cookies[COOKIE] != kept
+    assert client.get("/ui/journal").status_code == 200
+
+
+def test_another_node_takes_a_session_and_hears_of_its_end(tmp_path: Path, users: Path) -> None:
+    """Nodes with one key take one another's sessions, and a logout on one counts on all."""
+    (tmp_path / "key").write_bytes(b"k" * 32)
+    settings = ServerSettings(
+        store=f"sqlite:///{tmp_path}/store.db",
+        authentication=("basic",),
+        password_file=str(users),
+        ui_session_key=f"file:{tmp_path}/key",
+    )
+    nodes = [InProcessServer(settings) for _ in range(2)]
+    try:
+        one, other = (
+            httpx.Client(transport=InProcessTransport(each), base_url="http://127.0.0.1:8081") for each in nodes
+        )
+        log_in(one)
+        copied = {"cookie": f"{COOKIE}={one.cookies[COOKIE]}"}
+        assert other.get("/ui/journal", headers=copied).status_code == 200
+        one.post("/ui/logout", headers=OWN)
+        other.get("/subjects", auth=("ann", "one"))  # A list is read from the end of the log.
+        assert other.get("/ui/journal", headers=copied).status_code == 303
+    finally:
+        for each in nodes:
+            each.stop()
+
+
+def test_tokens_and_keys_log_in(client: httpx.Client) -> None:
+    """A token and an API key are taken, an expired token is not, and a revoked key ends its session."""
+    now = int(time.time())
+    assert log_in(client, "", "", token=ISSUER.sign_token(sub="ann", exp=now + 60)).status_code == 303
+    assert client.get("/ui/journal").status_code == 200
+    client.cookies.clear()
+    assert log_in(client, "", "", token=ISSUER.sign_token(sub="ann", exp=now - 3600)).status_code == 422
+    assert COOKIE not in client.cookies
+    made = client.post("/api/access/keys", content='{"name": "ann"}', headers=JSON, auth=("ann", "one")).json()
+    assert log_in(client, "", "", token=made["key"]).status_code == 303
+    assert client.get("/ui/journal").status_code == 200
+    client.delete(f"/api/access/keys/{made['id']}", auth=("ann", "one"))
+    assert client.get("/ui/journal").status_code == 303
+
+
+def test_wrong_credentials_are_refused_alike_and_noted(client: httpx.Client, tmp_path: Path) -> None:
+    """A wrong password and an unknown user get the same answer, no cookie and no dialog, and are in the trail."""
+    answers = [log_in(client, "ann", "wrong"), log_in(client, "nobody", "one")]
+    for each in answers:
+        assert (each.status_code, "www-authenticate" in each.headers, "set-cookie" in each.headers) == (
+            422,
+            False,
+            False,
+        )
+        assert "They are not right" in each.text
+        assert "wrong" not in each.text
+    assert log_in(client, "", "").status_code == 422
+    deadline = time.monotonic() + 10
+    while (tmp_path / "audit.jsonl").read_text().count('"path":"/ui/login"') < 2:
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+    assert "wrong" not in (tmp_path / "audit.jsonl").read_text()
+
+
+def test_sessions_count_for_pages_of_this_server_only(client: httpx.Client) -> None:
+    """The cookie opens no API; a change needs the origin of this server, and neither another nor none will do."""
+    log_in(client)
+    cookie = {"cookie": f"{COOKIE}={client.cookies[COOKIE]}"}
+    assert client.get("/subjects", headers=cookie).status_code == 401
+    assert client.get("/api/journal", headers=cookie).status_code == 401
+    form = {"action": "save", "policy": "FULL"}
+    assert client.post("/ui/policy", data=form, headers=FOREIGN).status_code == 403
+    assert client.post("/ui/policy", data=form).headers["location"].startswith("/ui/login")
+    assert client.get("/ui/policy.json").json()["answer"]["name"] == "BACKWARD"
+    assert client.post("/ui/policy", data=form, headers=OWN).headers["location"].endswith("done=policy")
+
+
+def test_another_site_cannot_log_somebody_in_or_out(client: httpx.Client) -> None:
+    """A form of another site begins no session under another name, and ends none."""
+    form = {"user": "bob", "password": "two"}
+    assert client.post("/ui/login", data=form, headers=FOREIGN).status_code == 403
+    assert COOKIE not in client.cookies
+    log_in(client)
+    assert client.post("/ui/logout", headers=FOREIGN).status_code == 403
+    assert client.get("/ui/journal").status_code == 200
+
+
+def test_planted_and_forged_cookies_are_none(client: httpx.Client) -> None:
+    """A cookie that was planted beside another, changed, cut or made up is no session and no error."""
+    log_in(client)
+    good = client.cookies[COOKIE]
+    client.cookies.clear()
+    changed = good[:-2] + ("AA" if good[-2:] != "AA" else "BB")
+    for value in ("", "x", "%", "é", good[:20], changed, "A" * 5000):
+        header = {"cookie": f"{COOKIE}={value}".encode()}
+        assert client.get("/ui/journal", headers=header).status_code == 303, value
+    twice = {"cookie": f"{COOKIE}={good}; {COOKIE}={good}"}
+    assert client.get("/ui/journal", headers=twice).status_code == 303
+    assert client.get("/ui/journal", headers={"cookie": f"a=b; {COOKIE}={good}"}).status_code == 200
+
+
+def test_a_session_ends_with_time_and_with_its_password(
+    client: httpx.Client, users: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """After its time a session is over; and at once where its user is no longer in the password file."""
+    log_in(client)
+    assert client.get("/ui/journal").status_code == 200
+    with monkeypatch.context() as later:
+        later.setattr(browser_sessions, "time", SimpleNamespace(time=lambda: 10**10))
+        header = {"cookie": f"{COOKIE}={client.cookies[COOKIE]}"}
+        assert client.get("/ui/journal", headers=header).status_code == 303
+    users.write_text(bcrypt_line("bob", "two"))
+    deadline = time.monotonic() + 10
+    while client.get("/ui/journal").status_code == 200:
+        assert time.monotonic() < deadline
+        time.sleep(0.1)
+
+
+@pytest.mark.parametrize(
+    "place",
+    ["//evil.example", "https://evil.example", "/\\evil.example", "/a\r\nset-cookie: a=b", "javascript:alert(1)"],
+)
+def test_the_login_leads_to_pages_of_this_server_only(client: httpx.Client, place: str) -> None:
+    """Whatever a link to the form says, it leads below the pages."""
+    location = log_in(client, next=place).headers["location"]
+    assert location.startswith("/ui")
+    assert "\n" not in location
+    assert httpx.URL("http://here/ui").join(location).host == "here"
+
+
+def test_rights_decide_and_names_are_text(client: httpx.Client) -> None:
+    """Who logged in without a right gets a page that names it, no login; a name that is a script is shown as text."""
+    assert log_in(client, SCRIPT, "three").status_code == 303
+    shown = client.get("/ui/audit")
+    assert shown.status_code == 403
+    assert "read-audit" in shown.text
+    assert SCRIPT not in shown.text
+    assert "&lt;script&gt;alert(1)" in shown.text
+    wrong = log_in(client, SCRIPT, "wrong")
+    assert SCRIPT not in wrong.text
+
+
+def test_the_cookie_is_secure_with_tls(client: httpx.Client) -> None:
+    """Where the pages are reached by https, browsers send the cookie by https only."""
+    made = client.post(
+        "https://127.0.0.1:8081/ui/login",
+        data={"user": "ann", "password": "one"},
+        headers={"origin": "https://127.0.0.1:8081"},
+    )
+    assert "; Secure" in made.headers["set-cookie"]
+
+
+def test_partial_updates_lead_the_whole_page_to_the_login(client: httpx.Client) -> None:
+    """When a session is over, a page that updates itself goes to the form instead of showing it inside."""
+    answer = client.get("/ui/journal", headers={"hx-request": "true"})
+    assert (answer.status_code, answer.headers["hx-redirect"]) == (200, "/ui/login?next=%2Fjournal")
+    assert client.get("/ui/journal.json").status_code == 401
+
+
+def test_there_is_no_login_where_nobody_is_asked() -> None:
+    """A server that asks nobody who he is has no login page, and one with `ui_session_seconds = 0` has none either."""
+    for _, open_client in open_server():
+        assert open_client.get("/ui/login").status_code == 404
+        assert "Log in" not in open_client.get("/ui").text
+
+
+def test_what_anybody_may_see_shows_a_link_to_the_login(users: Path) -> None:
+    """Where requests without credentials are allowed, pages open for nobody in particular and offer to log in."""
+    for _, client in open_server(authentication=("basic",), password_file=str(users), anonymous=True):
+        before = client.get("/ui")
+        assert before.status_code == 200
+        assert 'href="/ui/login"' in before.text
+        log_in(client)
+        assert "Log out" in client.get("/ui").text
+        client.cookies.clear()
+        assert "Log out" not in client.get("/ui").text
