@@ -15,7 +15,7 @@ import statistics
 import sys
 import urllib.request
 from collections.abc import Awaitable, Callable
-from contextlib import AbstractContextManager, ExitStack
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 

@@ -50,13 +50,13 @@ def one_by_one(dump: Dump, client: SchemaRegistryClient) -> None:
         client.send(Request("POST", build_path("subjects", row.subject, "versions"), ignore_body, body=body))
 
 
-def imported(dump: Dump, client: SchemaRegistryClient) -> None:
+def import_schemas(dump: Dump, client: SchemaRegistryClient) -> None:
     """What `stele import` does, the proof at its end included."""
     assert registry_writer.apply_import(dump, client) == []
     assert registry_writer.plan_import(dump, client).differences == ()
 
 
-def _timed(work: Callable[[], object]) -> float:
+def _time_import(work: Callable[[], object]) -> float:
     started = time.perf_counter()
     work()
     return time.perf_counter() - started
@@ -85,16 +85,16 @@ def run(count: int, singly: int, folder: Path) -> list[Row]:
     """The rows of the report."""
     whole, some = dump_of(count), dump_of(singly)
     rows: list[tuple[str, int, float]] = []
-    for name, dump, work in (("one by one over HTTP", some, one_by_one), ("import over HTTP", whole, imported)):
+    for name, dump, work in (("one by one over HTTP", some, one_by_one), ("import over HTTP", whole, import_schemas)):
         store = f"sqlite:///{folder}/{work.__name__}.db"
         with serving("--store", store, folder=folder) as server, SchemaRegistryClient(server.url) as client:
-            seconds = _timed(lambda dump=dump, work=work, client=client: work(dump, client))  # type: ignore[misc]  # bound now
+            seconds = _time_import(lambda dump=dump, work=work, client=client: work(dump, client))  # type: ignore[misc]  # bound now
             assert _present(client) == len(dump.versions)
         rows.append((name, len(dump.versions), seconds))
     filled, empty, file = f"sqlite:///{folder}/imported.db", f"sqlite:///{folder}/restored.db", folder / "a.zst"
-    rows.append(("export of an archive", count, _timed(lambda: asyncio.run(_archive(filled, file)))))
+    rows.append(("export of an archive", count, _time_import(lambda: asyncio.run(_archive(filled, file)))))
     with serving("--store", empty, folder=folder) as server, SchemaRegistryClient(server.url) as client:
-        rows.append(("restoring that archive", count, _timed(lambda: asyncio.run(_restore(file, empty)))))
+        rows.append(("restoring that archive", count, _time_import(lambda: asyncio.run(_restore(file, empty)))))
         assert _present(client) == count
     base = rows[0][1] / rows[0][2]
     return [

@@ -32,7 +32,7 @@ KIND = {"Content-Type": "application/vnd.schemaregistry.v1+json"}
 def apicurio(tmp_path_factory: pytest.TempPathFactory) -> Iterator[httpx.Client]:
     """The registry in memory, and raw requests to its Confluent API."""
     folder = tmp_path_factory.mktemp("apicurio")
-    with tarfile.open(_downloaded(folder)) as packed:
+    with tarfile.open(_download_server(folder)) as packed:
         packed.extractall(folder, filter="data")
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
@@ -49,7 +49,7 @@ def apicurio(tmp_path_factory: pytest.TempPathFactory) -> Iterator[httpx.Client]
         server.wait()
 
 
-def _downloaded(folder: Path) -> Path:
+def _download_server(folder: Path) -> Path:
     assert shutil.which("mvn"), "Maven is missing: these tests need `mvn` and a JDK of at least 17"
     copy = ["dependency:copy", f"-Dartifact={ARTIFACT}", f"-DoutputDirectory={folder}"]
     done = subprocess.run(["mvn", "-q", "-B", *copy], cwd=folder, capture_output=True, timeout=600, check=False)

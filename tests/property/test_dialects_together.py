@@ -138,7 +138,7 @@ def test_the_walk_meets_what_it_is_about(runner: asyncio.Runner) -> None:
         for _ in range(STEPS):
             op = draw_operation(random, model)
             ask = DIALECTS[op.door].act(model, op)
-            done[op.door, op.what, refused(ask)] += 1
+            done[op.door, op.what, is_refused(ask)] += 1
     operations = {(door, what) for door, what, _ in done}
     assert {door for door, _ in operations} == set(DIALECTS)
     never = {key for key in operations if not done[*key, False]}
@@ -151,7 +151,7 @@ ALWAYS = {"space", "registry", "clear space", "mode", "unmode", "group"}
 """Operations that are never refused."""
 
 
-def refused(ask: Ask) -> bool:
+def is_refused(ask: Ask) -> bool:
     """Whether the model refuses."""
     status = ask.expected if isinstance(ask.expected, int) else ask.expected[0]
     return bool(status >= 400)
@@ -174,15 +174,17 @@ def test_the_pool_is_what_the_table_says(server: Server, runner: asyncio.Runner)
 
 
 def _off_by_one(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pravega.translate, "build_version_info", _shifted(pravega.translate.build_version_info, "id"))
+    monkeypatch.setattr(
+        pravega.translate, "build_version_info", _shift_member(pravega.translate.build_version_info, "id")
+    )
 
 
-def _shifted(original: Callable[..., Any], member: str) -> Callable[..., Any]:
-    def shifted(*given: Any, **named: Any) -> Any:
+def _shift_member(original: Callable[..., Any], member: str) -> Callable[..., Any]:
+    def shift_member(*given: Any, **named: Any) -> Any:
         told = original(*given, **named)
         return msgspec.structs.replace(told, **{member: getattr(told, member) + 1})
 
-    return shifted
+    return shift_member
 
 
 def _lax(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -25,7 +25,7 @@ OWN = set(map(int, re.findall(r"^async def test_(\d+)", Path(__file__).read_text
 RULES = read_rules(*sorted((Path(__file__).parent / "openschema").glob("*.txt")))
 
 
-def refused(expected: str, answer: httpx.Response) -> bool:
+def is_refusal(expected: str, answer: httpx.Response) -> bool:
     """Errors have a code that begins with the status, a message, and nothing else."""
     code, _, sentence = expected.partition(" ")
     error = answer.json()
@@ -37,7 +37,7 @@ def refused(expected: str, answer: httpx.Response) -> bool:
     )
 
 
-def fronted(registry: Registry, options: OpenSchemaOptions | None = None) -> App:
+def build_front(registry: Registry, options: OpenSchemaOptions | None = None) -> App:
     """The dialect behind the server's front."""
     return Dispatcher({}, MountedDialect("openschema", application(registry, options)), Metrics())
 
@@ -45,7 +45,7 @@ def fronted(registry: Registry, options: OpenSchemaOptions | None = None) -> App
 @pytest.mark.parametrize("rule", RULES, ids=[rule.sentence for rule in RULES])
 async def test_rule(rule: Rule, store: str, client: httpx.AsyncClient) -> None:
     """Every request of a transcript gets the answer written below it."""
-    await play(client, rule, media_type=MEDIA_TYPE, refused=refused)
+    await play(client, rule, media_type=MEDIA_TYPE, refused=is_refusal)
 
 
 # --- what a transcript cannot say -----------------------------------------------------------------------------------
@@ -98,7 +98,7 @@ async def test_22_the_media_type_decides_at_the_root(registry: Registry, store: 
 
 async def test_too_many_pairs_to_compare(registry: Registry, store: str) -> None:
     """A policy that would have more versions compared than the limit is refused, not tried."""
-    async with client_of(fronted(registry, OpenSchemaOptions(max_pairs=2))) as client:
+    async with client_of(build_front(registry, OpenSchemaOptions(max_pairs=2))) as client:
         for number in range(3):
             await client.post("/subjects/s/versions", json={"schemaDefinition": {"type": "int", "note": number}})
         assert (await client.put("/config/s", json={"compatibility": "FULL"})).status_code == 200

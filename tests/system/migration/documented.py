@@ -30,7 +30,7 @@ def crawl_documents(http: httpx.Client, names: list[str]) -> Answers:
     answers: Answers = {}
     found: dict[str, set[str]] = {}
     for path in sorted(paths, key=lambda path: path.count("{")):
-        new = {filled: _answer(http.get(filled)) for filled in _filled(path, names, found)}
+        new = {filled: _answer(http.get(filled)) for filled in _fill_path(path, names, found)}
         for _, body in new.values():
             _add_values(body, "", found)
         answers |= new
@@ -41,7 +41,7 @@ _known_paths: list[str] = []
 
 
 def _list_paths(http: httpx.Client) -> list[str]:
-    """The paths with a GET of all documents: the same of every server, and dear to write, so they are asked for once."""
+    """The paths with a GET of all documents: every server has the same, and writing them is dear, so one is asked."""
     if not _known_paths:
         for dialect in DIALECTS:
             document = http.get(f"/_docs/{dialect.name}/openapi.json").json()
@@ -49,7 +49,7 @@ def _list_paths(http: httpx.Client) -> list[str]:
     return _known_paths
 
 
-def _filled(path: str, names: list[str], found: dict[str, set[str]]) -> Iterator[str]:
+def _fill_path(path: str, names: list[str], found: dict[str, set[str]]) -> Iterator[str]:
     parameters = _PARAMETER.findall(path)
     pools = []
     for parameter in parameters:
