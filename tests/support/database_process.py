@@ -17,7 +17,7 @@ from typing import Any, ClassVar, Final, TypeVar
 
 from tests.support.server_process import free_port
 
-__all__ = ["DatabaseServer", "data_folder", "run_program", "serving_database"]
+__all__ = ["DatabaseServer", "data_folder", "run_program", "serving_database", "start_program"]
 
 _START: Final = 60.0
 """Seconds until a server that was started answers, at most."""
@@ -51,6 +51,14 @@ def run_program(*command: str | Path) -> None:
         **_identity(),
     )
     assert done.returncode == 0, done.stdout + done.stderr
+
+
+def start_program(*command: str | Path, output: Path) -> subprocess.Popen[bytes]:
+    """Start a server; what it prints goes to a file."""
+    with output.open("ab") as file:
+        return subprocess.Popen(
+            [str(part) for part in command], stdout=file, stderr=subprocess.STDOUT, cwd="/", **_identity()
+        )
 
 
 class DatabaseServer:
@@ -87,9 +95,7 @@ class DatabaseServer:
     def start(self, **settings: str) -> None:
         """Start, and wait until it answers."""
         log = self.folder / "server.log"
-        with log.open("ab") as file:
-            command = [str(part) for part in self.command_line({**self.settings, **settings})]
-            self._process = subprocess.Popen(command, stdout=file, stderr=subprocess.STDOUT, cwd="/", **_identity())
+        self._process = start_program(*self.command_line({**self.settings, **settings}), output=log)
         deadline = time.monotonic() + _START
         while True:
             try:
