@@ -9,7 +9,7 @@ from typing import Final
 
 from stele.errors import StoreError
 
-_GROWTH_PAUSES: Final = (0.001, 0.05)
+_GROWTH_PAUSES: Final = (0.005, 0.05)
 """Seconds between two looks at a log: the first pause, and the longest."""
 _CONNECT_PAUSES: Final = (0.05, 2.0)
 """Seconds between two attempts to connect: the first pause, and the longest."""

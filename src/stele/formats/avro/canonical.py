@@ -330,7 +330,11 @@ def _spell_default(node: AvroType, value: Any) -> Any:
                 for key in sorted(value)
             }
         case AvroPrimitive() if node.kind in ("double", "float") and type(value) in (int, float):
-            return float(value) if node.kind == "double" else _round_to_float(float(value))
+            try:
+                number = float(value)
+            except OverflowError:  # an integer of more than 300 digits stays as it is
+                return value
+            return number if node.kind == "double" else _round_to_float(number)
     return _sort_members(value)
 
 

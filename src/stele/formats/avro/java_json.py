@@ -12,19 +12,21 @@ from collections.abc import Mapping, Sequence
 from math import isinf, isnan
 from typing import Any
 
+import msgspec
+
 _quote = json.encoder.encode_basestring
-_encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
-_MAYBE_DOUBLE = re.compile(r"[:,\[]-?(?:[0-9]+[.e]|NaN|Infinity)")
+_encode = msgspec.json.Encoder().encode
+_MAYBE_DOUBLE = re.compile(r"[:,\[]-?[0-9]+[.e]")
 """What every double inside a document looks like in the library's JSON; parts of strings may look so, too."""
 _LOWER_HEX = re.compile(r"(?<!\\)((?:\\\\)*)\\u00([01])([a-f])")
 
 
 def to_java_json(value: Any) -> str:
-    """Return one line of JSON; members keep their order."""
+    """Return one line of JSON; members keep their order. value is of a JSON document: no double in it is NaN."""
     try:
         # The library's encoder is many times as fast, and differs in hex digits and doubles only.
-        printed = _encode([value])
-    except TypeError:
+        printed = _encode([value]).decode()
+    except (TypeError, UnicodeEncodeError):  # a mapping that is no dict; half a surrogate pair
         printed = ""
     if printed and not _MAYBE_DOUBLE.search(printed):
         return _raise_hex_digits(printed[1:-1])

@@ -8,6 +8,7 @@ meaning. What a default value may be is the table of field default values of Avr
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Mapping
 from itertools import islice
@@ -453,12 +454,20 @@ def _make_scalar(node: AvroPrimitive | AvroFixed, value: Any) -> Any:
     if node.kind in ("bytes", "fixed"):
         raw = value.encode("latin-1")
     elif node.kind in ("float", "double"):
-        raw = float(value)
+        raw = _to_double(value)
     convert = make_converter(node.logical)
     try:
         return raw if convert is None else convert(raw)
     except (ValueError, OverflowError):
         return raw
+
+
+def _to_double(value: Any) -> float:
+    """Return the double nearest to a number or its name: an infinity for integers that are too large, as Java does."""
+    try:
+        return float(value)
+    except OverflowError:
+        return math.inf if value > 0 else -math.inf
 
 
 class _DefaultChecker:

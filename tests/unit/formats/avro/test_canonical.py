@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from typing import Any
 
 import pytest
@@ -14,6 +15,8 @@ from stele.core.ports import TextForm
 from stele.formats.avro import AVRO
 from stele.formats.avro.canonical import rabin_fingerprint
 from stele.formats.avro.java_json import _write_value, format_double, to_java_json
+from stele.formats.avro.model import AvroRecord
+from stele.formats.avro.parse import make_default
 
 TEXT = b"""{
   "fields": [
@@ -136,14 +139,27 @@ def test_doubles_look_like_java(value: float, expected: str) -> None:
     assert format_double(value) == expected
 
 
+@pytest.mark.parametrize("kind", ["float", "double"])
+def test_integers_beyond_doubles_stay_as_they_are(kind: str) -> None:
+    """A default of 400 digits is printed in every form, and is an infinity as a value."""
+    number = 10**400
+    field = {"name": "x", "type": kind, "default": number}
+    schema = AVRO.parse(json.dumps({"type": "record", "name": "A", "fields": [field]}).encode(), {})
+    for form in (TextForm.PRINTED, TextForm.NORMALIZED):
+        assert f'"default":{number}' in AVRO.canonical(schema, form).decode()
+    assert isinstance(schema.root, AvroRecord)
+    assert make_default(schema.root.fields[0].type, -number) == -math.inf
+
+
 def test_strings_look_like_java() -> None:
     """Control characters in upper-case hex, everything else as it is, backslashes never mistaken for escapes."""
     assert to_java_json('\x1f\x7fé/\U0001f600"\\u001f') == '"\\u001F\x7fé/\U0001f600\\"\\\\u001f"'
 
 
 _PARTS = ["", "a", "\x01", "\\", "\\u001f", "\x1f", "é", "1.5", ":1.5", "[-2e5", "NaN", '"', "\u2028", "\x7f"]
+_DOUBLES = st.floats(allow_nan=False, allow_infinity=False)  # as in every JSON document
 _SCALARS = st.one_of(
-    st.lists(st.sampled_from(_PARTS), max_size=3).map("".join), st.none(), st.booleans(), st.integers(), st.floats()
+    st.lists(st.sampled_from(_PARTS), max_size=3).map("".join), st.none(), st.booleans(), st.integers(), _DOUBLES
 )
 
 

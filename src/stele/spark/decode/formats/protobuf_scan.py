@@ -392,10 +392,10 @@ class Scanner:
         source, last = parts.source, len(parts.source) - 1
         sizes = parts.ends - parts.starts
         head = source[np.minimum(parts.starts, last)]
-        following = source[np.minimum(parts.starts + 1, last)]
+        following = source[np.minimum(parts.starts + 1, last)].astype(np.int64)
         bare = parts.framed & (sizes >= 1) & (head == 0)
         single = parts.framed & (sizes >= 2) & (head == 2) & (following < 2 * _TOP) & (following % 2 == 0)
-        index = np.where(bare, 0, np.where(single, following // 2, -1)).astype(np.int64)
+        index = np.where(bare, 0, np.where(single, following // 2, -1))
         status = np.ones(len(index), np.uint8)
         for number, place in {*zip(parts.ids[index >= 0].tolist(), index[index >= 0].tolist(), strict=True)}:
             if self._accepts(number, (place,)):
