@@ -6,11 +6,13 @@ Servers are processes with SQLite stores of their own. One has so many Avro sche
 (`stele import confluent`) and a replication that a server pulls bring them to empty servers, in one run; the ratio is
 between the two. Then schemas are registered one after the other, and the time until each one can be read at the replica
 is taken: from a Stele, which tells of its changes, and from the same server looked at as any Confluent-compatible one.
+In between, looks at the unchanged lists of the server are timed: whole ones, their ends, and by entity tags.
 """
 
 from __future__ import annotations
 
 import argparse
+import functools
 import statistics
 import tempfile
 import time
@@ -26,8 +28,14 @@ from tests.support.server_process import Running, serving
 
 from stele.client import SchemaRegistryClient
 from stele.migrate import registry_reader, registry_writer
+from stele.replicate.confluent_changes import ListWatcher
+from stele.replicate.foreign_api import ForeignApi
+from stele.replicate.registries import Changes
+from stele.replicate.xregistry_source import XRegistrySource
 
 _SECONDS = 300.0
+_LOOKS = 10
+"""Looks of each sort; their median counts."""
 
 
 def start_server(stack: ExitStack, name: str, folder: Path) -> Running:
@@ -100,6 +108,40 @@ def measure_lag(name: str, changes: int, source: Running, target: Running) -> Ro
     }
 
 
+class Untagged(httpx.HTTPTransport):
+    """A registry without entity tags, as Confluent's is."""
+
+    def handle_request(self, request: httpx.Request) -> httpx.Response:
+        """Answer a request."""
+        answer = super().handle_request(request)
+        answer.headers.pop("etag", None)
+        return answer
+
+
+def measure_looks(count: int, source: Running) -> list[Row]:
+    """Time looks at lists that are what they were; the ratio is to whole lists."""
+    rows: list[Row] = []
+    with httpx.Client(transport=Untagged(), timeout=60) as untagged, httpx.Client(timeout=60) as tagged:
+        plain, known = ForeignApi(untagged, source.url), ForeignApi(tagged, source.url)
+        watchers = {"look at the ends of lists": ListWatcher(plain), "look by entity tags": ListWatcher(known)}
+        xregistry = XRegistrySource(tagged, f"{source.url}/xregistry")
+        looks: dict[str, Callable[[str], Changes]] = {
+            "look at whole lists": lambda position: ListWatcher(plain).look(position),
+            **{name: watcher.look for name, watcher in watchers.items()},
+            "look at xRegistry's lists": functools.partial(xregistry.wait_for_changes, seconds=0),
+        }
+        for name, look in looks.items():
+            position = look("").position
+            seconds = []
+            for _ in range(_LOOKS):
+                started = time.perf_counter()
+                assert look(position).subjects == frozenset()
+                seconds.append(time.perf_counter() - started)
+            rows.append({"way": name, "schemas": count, "seconds": round(statistics.median(seconds), 4)})
+    whole = rows[0]["seconds"]
+    return [{**row, "ratio": round(whole / row["seconds"], 1)} for row in rows]
+
+
 def run(count: int, changes: int, folder: Path) -> list[Row]:
     """The rows of the report."""
     with ExitStack() as stack:
@@ -107,6 +149,7 @@ def run(count: int, changes: int, folder: Path) -> list[Row]:
         with SchemaRegistryClient(source.url, timeout=60) as client:
             assert registry_writer.apply_import(dump_of(count), client) == []
         rows = copy_all(count, source, target, other)
+        rows += measure_looks(count, source)
         rows.append(measure_lag("lag behind a Stele", changes, source, target))
     with ExitStack() as stack:
         source, target = (start_server(stack, name, folder) for name in ("polled", "poller"))
@@ -125,6 +168,7 @@ def main() -> None:
         rows = run(arguments.schemas, arguments.changes, Path(folder))
     notes = [
         "SQLite FULL; servers and bench share one machine; both ways begin with empty servers",
+        "look: median of ten at lists that did not change; the ratio is to reading them whole",
         "lag: from the answer to a registration until the replica answers for it; polled every 0.5 s",
     ]
     report("replication", rows, notes)

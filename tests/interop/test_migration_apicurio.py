@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 import json
-import shutil
-import socket
-import subprocess
-import tarfile
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
+from tests.support.apicurio import run_apicurio
 from tests.system.migration.boxes import box
 from typer.testing import CliRunner
 
@@ -21,53 +17,17 @@ from stele.cli.app import app
 
 pytestmark = [pytest.mark.servers, pytest.mark.timeout(900)]
 
-VERSION = "2.6.13.Final"
-ARTIFACT = f"io.apicurio:apicurio-registry-app:{VERSION}:tar.gz:all"
-NAME = f"apicurio-registry-app-{VERSION}"
-START = 240.0  # seconds it may take to answer
 KIND = {"Content-Type": "application/vnd.schemaregistry.v1+json"}
 
 
 @pytest.fixture(scope="module")
 def apicurio(tmp_path_factory: pytest.TempPathFactory) -> Iterator[httpx.Client]:
     """The registry in memory, and raw requests to its Confluent API."""
-    folder = tmp_path_factory.mktemp("apicurio")
-    with tarfile.open(_download_server(folder)) as packed:
-        packed.extractall(folder, filter="data")
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
-    words = ["java", "-Xmx512m", f"-Dquarkus.http.port={port}", "-Dquarkus.http.host=127.0.0.1"]
-    with (folder / "log").open("wb") as log:
-        server = subprocess.Popen([*words, "-jar", f"{NAME}-runner.jar"], cwd=folder, stdout=log, stderr=log)
-    try:
-        with httpx.Client(base_url=f"http://127.0.0.1:{port}/apis/ccompat/v7", headers=KIND, timeout=60) as http:
-            _wait(http, server, folder / "log")
-            yield http
-    finally:
-        server.kill()
-        server.wait()
-
-
-def _download_server(folder: Path) -> Path:
-    assert shutil.which("mvn"), "Maven is missing: these tests need `mvn` and a JDK of at least 17"
-    copy = ["dependency:copy", f"-Dartifact={ARTIFACT}", f"-DoutputDirectory={folder}"]
-    done = subprocess.run(["mvn", "-q", "-B", *copy], cwd=folder, capture_output=True, timeout=600, check=False)
-    assert done.returncode == 0, done.stdout.decode()
-    return folder / f"{NAME}-all.tar.gz"
-
-
-def _wait(http: httpx.Client, server: subprocess.Popen[bytes], log: Path) -> None:
-    end = time.monotonic() + START
-    while True:
-        try:
-            if http.get("/subjects").status_code == 200:
-                return
-        except httpx.TransportError:
-            pass
-        assert server.poll() is None, log.read_text()
-        assert time.monotonic() < end, log.read_text()
-        time.sleep(0.5)
+    with (
+        run_apicurio(tmp_path_factory.mktemp("apicurio"), "2.6.13.Final") as url,
+        httpx.Client(base_url=f"{url}/apis/ccompat/v7", headers=KIND, timeout=60) as http,
+    ):
+        yield http
 
 
 def _post(http: httpx.Client, subject: str, schema: Any, **more: Any) -> None:

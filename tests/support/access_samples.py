@@ -480,6 +480,7 @@ XREGISTRY: dict[str, Sample] = {
     "get_offered_capabilities": Sample(),
     "get_model": Sample(),
     "get_model_source": Sample(),
+    "list_known_registries": Sample(),
     "get_groups": Sample(query="inline=*"),
     "post_groups": Sample(body={TEAM: {}}, resource=_TEAM_GROUP),
     "patch_groups": Sample(body={TEAM: {}}, resource=_TEAM_GROUP),

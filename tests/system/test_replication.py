@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
@@ -187,3 +188,53 @@ def test_a_killed_target_goes_on(tmp_path: Path, servers: dict[str, httpx.Client
         assert uris(k) == wanted
         registered = [row for row in k.get("/api/journal?limit=1000").json()["entries"] if row["kind"] == "registered"]
         assert len(registered) == len({row["subject"] for row in registered}) == 300
+
+
+def test_nodes_share_replications_and_take_over(tmp_path: Path, servers: dict[str, httpx.Client]) -> None:
+    """Two nodes share three replications; after kill -9 of one the other has all within ten seconds, nothing twice."""
+    a = servers["a"]
+    store = ("--store", f"sqlite:///{tmp_path}/shared.db")
+    names = [f"share-{number}" for number in range(3)]
+    with (
+        serving(*store, folder=tmp_path, environ=environ_of("shared")) as first,
+        serving(*store, folder=tmp_path, environ=environ_of("shared")) as second,
+        httpx.Client(base_url=first.url, timeout=30) as one,
+        httpx.Client(base_url=second.url, timeout=30) as two,
+    ):
+        for name in names:
+            create(one, name, "pull", str(a.base_url), subjects=[f"{name}-*"])
+            wait_for(lambda name=name: bool(find_node(two, name)), True)
+        nodes = Counter(find_node(two, name) for name in names)
+        assert len(nodes) == 2, nodes
+        assert sorted(count_here(client) for client in (one, two)) == sorted(nodes.values())
+        for name in names:
+            register(a, f"{name}-x")
+        for name in names:
+            wait_for(lambda name=name: two.get(f"/subjects/{name}-x/versions/1").status_code, 200)
+        for name in names:
+            wait_for(lambda name=name: status(two, name).get("registered"), 1)
+        os.killpg(first.process.pid, signal.SIGKILL)
+        first.process.wait()
+        killed = time.monotonic()
+        for name in names:
+            register(a, f"{name}-y")
+        for name in names:
+            wait_for(lambda name=name: two.get(f"/subjects/{name}-y/versions/1").status_code, 200)
+        assert time.monotonic() - killed < 10
+        assert len({find_node(two, name) for name in names}) == 1
+        assert count_here(two) == 3
+        rows = [row for row in two.get("/api/journal?limit=1000").json()["entries"] if row["kind"] == "registered"]
+        assert Counter(row["subject"] for row in rows) == dict.fromkeys((f"{n}-{x}" for n in names for x in "xy"), 1)
+        for name in names:
+            wait_for(lambda name=name: status(two, name).get("registered"), 2)
+
+
+def find_node(client: httpx.Client, name: str) -> str:
+    """Name of the node that applies the changes of a replication."""
+    return str(client.get(f"/api/replications/{name}").json()["node"])
+
+
+def count_here(client: httpx.Client) -> int:
+    """How many replications a server says are at work in it."""
+    lines = client.get("/metrics").text.splitlines()
+    return sum(line.startswith("stele_replication_is_here{") and line.endswith(" 1.0") for line in lines)

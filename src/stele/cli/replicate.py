@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import time
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -28,7 +29,7 @@ from stele.cli.replication_ends import EndKind, open_source, open_target
 from stele.cli.transfer import ProgressPrinter
 from stele.client.request import JSON, Effect, Request, build_path, encode_body, ignore_body, json_decoder
 from stele.errors import InvalidRequest, SteleError
-from stele.protocol.replication import SubjectName
+from stele.protocol.replication import SettingsScope, SubjectName
 from stele.replicate.plan import ReplicationConflict, ReplicationPlan
 from stele.replicate.replicator import ReplicationOutcome, Replicator, Scope
 from stele.service.replication.documents import (
@@ -75,6 +76,9 @@ class ScopeOptions:
         str,
         typer.Option(metavar="FORMAT", help="Namespaces at the target; ${namespace} is the one at the source."),
     ] = "${namespace}"
+    settings: Annotated[
+        SettingsScope, typer.Option(help="Whose settings, such as compatibility levels, come along.")
+    ] = SettingsScope.SUBJECTS
 
     @property
     def patterns(self) -> tuple[str, ...]:
@@ -83,7 +87,7 @@ class ScopeOptions:
 
     def make_scope(self) -> Scope:
         """Return the scope."""
-        return Scope(self.patterns, Renaming(self.rename, self.namespace))
+        return Scope(self.patterns, Renaming(self.rename, self.namespace), self.settings)
 
 
 @dataclass(frozen=True)
@@ -184,7 +188,7 @@ class _Observer:
     def note_pass(self, outcome: ReplicationOutcome, subjects: frozenset[SubjectName] | None) -> None:
         """Print what was done."""
         self.note_waiting(outcome.position)
-        if outcome.registered or outcome.removed or outcome.conflicts:
+        if outcome.registered or outcome.removed or outcome.settings or outcome.conflicts:
             _print_outcome(outcome, self._output)
 
     def note_waiting(self, position: str) -> None:
@@ -204,7 +208,7 @@ def _print_outcome(outcome: ReplicationOutcome, output: Output) -> None:
     console.print(
         Text(
             f"{outcome.registered} registered, {outcome.removed} deleted, {outcome.same} there already,"
-            f" {len(outcome.conflicts)} conflicts"
+            f" {outcome.settings} settings, {len(outcome.conflicts)} conflicts"
         )
     )
 
@@ -245,6 +249,16 @@ def _print_plan(plan: ReplicationPlan, output: Output) -> None:
         for uid, fate in plan.removed
     ]
     rows += [{"what": "delete", "namespace": "", "subject": uid, "version": 0, "why": ""} for uid in plan.deleted]
+    rows += [
+        {
+            "what": "settings",
+            "namespace": row.namespace or "",
+            "subject": row.subject or "",
+            "version": 0,
+            "why": f"{json.dumps(row.seen)} becomes {json.dumps(row.values)}",
+        }
+        for row in plan.settings
+    ]
     rows += [
         {
             "what": row.code.value,
@@ -310,7 +324,9 @@ def create(
         user, _, password = other_user.partition(":")
         other = OtherRegistry(pull or push or "", kind, user, password, other_token, authority)
         direction = ReplicationDirection.PULL if pull is not None else ReplicationDirection.PUSH
-        wanted = Replication(name, direction, other, scope.patterns, scope.rename, scope.namespace, poll)
+        wanted = Replication(
+            name, direction, other, scope.patterns, scope.rename, scope.namespace, poll, settings=scope.settings
+        )
         wanted.require_valid()
     body = encode_body(wanted)
     with connect(registry) as client:
@@ -329,7 +345,7 @@ def list_replications(registry: RegistryOptions, output: OutputOption = Output.T
         return
     print_rows(
         output,
-        ("name", "direction", "registry", "state", "phase", "versions", "conflicts", "lag"),
+        ("name", "direction", "registry", "state", "phase", "versions", "conflicts", "lag", "node"),
         [
             {
                 "name": row.replication.name,
@@ -340,6 +356,7 @@ def list_replications(registry: RegistryOptions, output: OutputOption = Output.T
                 "versions": row.status.registered,
                 "conflicts": row.status.conflict_count,
                 "lag": f"{row.lag_seconds:.1f} s",
+                "node": row.node,
             }
             for row in found
         ],
@@ -399,6 +416,8 @@ def _print_overview(found: ReplicationOverview, output: Output) -> None:
         f"{replication.name}: {replication.direction} {word} {replication.registry.url} ({replication.registry.kind})",
         f"state {replication.state}, {status.phase}, lag {found.lag_seconds:.1f} s, last change {changed} UTC",
         f"{status.registered} versions registered, {status.removed} deleted, {status.mapped} with another schema id",
+        f"settings of {status.settings} levels changed",
+        f"at work on node {found.node}" if found.node else "at work on no node",
     ]
     for line in lines:
         console.print(Text(line))

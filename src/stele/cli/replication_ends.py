@@ -32,6 +32,12 @@ class EndKind(StrEnum):
     STELE = "stele"
     CONFLUENT = "confluent"
     CNCF = "cncf"
+    XREGISTRY = "xregistry"
+    APICURIO = "apicurio"
+
+
+_SOURCES_ONLY: Final = frozenset({EndKind.CNCF, EndKind.XREGISTRY, EndKind.APICURIO})
+"""Kinds that are only read: they give version numbers themselves."""
 
 
 class FileMemory:
@@ -81,12 +87,22 @@ def open_source(text: str, kind: EndKind, authority: str, poll_seconds: float) -
         from stele.replicate.cncf_source import CncfSource
 
         return CncfSource(connection.open_http(timeout=_TIMEOUT_SECONDS), url, authority, poll_seconds)
+    if kind is EndKind.XREGISTRY:
+        from stele.replicate.xregistry_source import XRegistrySource
+
+        return XRegistrySource(connection.open_http(timeout=_TIMEOUT_SECONDS), url, authority, poll_seconds)
+    if kind is EndKind.APICURIO:
+        from stele.replicate.apicurio_source import ApicurioSource
+
+        return ApicurioSource(connection.open_http(timeout=_TIMEOUT_SECONDS), url, authority, poll_seconds)
     client = connection.open_client(timeout=_TIMEOUT_SECONDS)
     if _is_stele(client, kind):
         return SteleRegistry(HttpApi(client), url)
     from stele.replicate.confluent_source import ConfluentSource
+    from stele.replicate.foreign_api import ForeignApi
 
-    return ConfluentSource(client, url, authority or url, poll_seconds)
+    api = ForeignApi(connection.open_http(timeout=_TIMEOUT_SECONDS), url)
+    return ConfluentSource(client, api, url, authority or url, poll_seconds)
 
 
 def open_target(text: str, kind: EndKind, authority: str, state: Path | None) -> ReplicaTarget:
@@ -100,8 +116,8 @@ def open_target(text: str, kind: EndKind, authority: str, state: Path | None) ->
         from stele.replicate.schemas_topic import SchemasTopic
 
         return SchemasTopic(parts.netloc, parts.path.strip("/") or "_schemas", memory)
-    if kind is EndKind.CNCF:
-        raise InvalidRequest("a CNCF registry cannot be a target: it gives version numbers itself")
+    if kind in _SOURCES_ONLY:
+        raise InvalidRequest(f"a registry of kind {kind} cannot be a target")
     connection = find_connection(text)
     url = _name_url(connection)
     client = connection.open_client(timeout=_TIMEOUT_SECONDS)

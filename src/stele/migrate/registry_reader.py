@@ -152,6 +152,8 @@ def _list_versions(client: SchemaRegistryClient, *, deleted: bool, progress: Pro
             "limit": PAGE,
         }
         page = client.send(Request("GET", "/schemas", _list, build_query(parameters)))
+        if any(not row.version for row in page):
+            raise NotFound("a list of schemas without their subjects and numbers")  # Apicurio 3.3
         before = len(found)
         found.update({(row.subject, row.version): row for row in page})
         progress("listed", len(found), None)

@@ -8,7 +8,7 @@ the end, whatever came first, and a replica of a replica is one of the original.
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import Annotated, Final, Literal, NamedTuple
+from typing import Annotated, Any, Final, Literal, NamedTuple
 
 import msgspec
 from msgspec import Meta
@@ -147,6 +147,64 @@ class ReplicaVersion(msgspec.Struct, frozen=True, omit_defaults=True, rename="ca
         return self.base64 if self.base64 is not None else (self.text or "").encode()
 
 
+class SettingsScope(StrEnum):
+    """Whose settings are replicated."""
+
+    NONE = "none"
+    SUBJECTS = "subjects"
+    """Those of subjects with replicas."""
+    ALL = "all"
+    """Those of the registry, and of the namespaces of replicas, too."""
+
+
+class LevelName(NamedTuple):
+    """A level that has settings: a subject, a namespace (subject None), or the registry (both None)."""
+
+    namespace: str | None = None
+    subject: str | None = None
+
+
+class LevelSettings(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel"):
+    """Settings of a level.
+
+    Attributes:
+        namespace: Of the level.
+        subject: Of the level.
+        values: What is set, by name; None where nothing is.
+        brought: What a replication set here last; None where that was nothing, or none did.
+        brought_from: Authority of the registry where that came from; '' where no replication set anything.
+    """
+
+    namespace: str | None = None
+    subject: str | None = None
+    values: dict[str, Any] | None = None
+    brought: dict[str, Any] | None = None
+    brought_from: str = ""
+
+    @property
+    def level(self) -> LevelName:
+        """Whose they are."""
+        return LevelName(self.namespace, self.subject)
+
+
+class SettingsChange(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel"):
+    """What the settings of a level are to be.
+
+    Attributes:
+        namespace: Of the level.
+        subject: Of the level.
+        values: What is to be set, by name; None: nothing.
+        seen: What was set when that was decided; other settings are left as they are.
+        source: Authority of the registry where they come from.
+    """
+
+    namespace: str | None = None
+    subject: str | None = None
+    values: dict[str, Any] | None = None
+    seen: dict[str, Any] | None = None
+    source: str = ""
+
+
 class ReadRequest(msgspec.Struct, frozen=True, omit_defaults=True):
     """Which versions to tell: those of subjects, those with uids, or else all that are listed, page by page.
 
@@ -156,6 +214,7 @@ class ReadRequest(msgspec.Struct, frozen=True, omit_defaults=True):
         uids: Only these versions, whatever became of them.
         after: Subject after which a page begins.
         texts: Whether their texts are wanted.
+        levels: Levels whose settings are wanted, too.
     """
 
     namespace: str | None = None
@@ -163,6 +222,7 @@ class ReadRequest(msgspec.Struct, frozen=True, omit_defaults=True):
     uids: tuple[Uid, ...] | None = None
     after: tuple[str, str] | None = None
     texts: bool = False
+    levels: tuple[LevelName, ...] = ()
 
 
 class ReadAnswer(msgspec.Struct, frozen=True):
@@ -173,12 +233,14 @@ class ReadAnswer(msgspec.Struct, frozen=True):
         position: Position among its events at which it was like this.
         versions: The versions; whole subjects.
         next: Namespace and name of the subject after which the next page begins; None: this is the last one.
+        settings: Settings of the levels that were asked for, in their order; None where none were.
     """
 
     authority: str
     position: str
     versions: list[ReplicaVersion]
     next: tuple[str, str] | None = None
+    settings: list[LevelSettings] | None = None
 
 
 class ReplicaImportRequest(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -188,11 +250,13 @@ class ReplicaImportRequest(msgspec.Struct, frozen=True, omit_defaults=True):
         removed: Versions that are gone: uid and `archived` or `purged`; each before those it refers to.
         versions: Versions to register with all they have; each after those it refers to.
         deleted: uids of versions to soft-delete.
+        settings: Settings of levels.
     """
 
     removed: list[tuple[Uid, ReplicaState]] = []
     versions: list[ReplicaVersion] = []
     deleted: list[Uid] = []
+    settings: list[SettingsChange] = []
 
 
 class ImportedVersionRefusal(msgspec.Struct, frozen=True):
@@ -218,12 +282,16 @@ class ImportAnswer(msgspec.Struct, frozen=True):
         removed: How many are gone or soft-deleted.
         refused: Versions that were left as they are.
         mapped: Versions that got another schema id.
+        settings: Levels that have other settings now.
+        refused_settings: Settings that cannot be set.
     """
 
     registered: int
     removed: int
     refused: list[ImportedVersionRefusal]
     mapped: list[MappedId]
+    settings: int = 0
+    refused_settings: list[LevelName] = []
 
 
 class ConflictCode(StrEnum):
@@ -243,5 +311,7 @@ class ConflictCode(StrEnum):
     """The original is gone, and another schema there refers to the replica."""
     REFUSED = "refused"
     """The other registry refuses the schema."""
+    SETTINGS_DIFFER = "settings_differ"
+    """Settings at the target are somebody else's, or it cannot have those of the source."""
     REFERENCE_MISSING = "reference_missing"
     """A schema it refers to is not there."""

@@ -10,7 +10,6 @@ import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from datetime import datetime
 from typing import Any, Final
 from urllib.parse import quote, unquote_to_bytes
 
@@ -18,18 +17,15 @@ import httpx
 import msgspec
 from msgspec.structs import replace
 
-from stele.core.model import OPAQUE_FORMAT
-from stele.errors import NotFound, Refused, RegistryUnreachable
-from stele.formats.registry import list_formats
+from stele.errors import NotFound
 from stele.protocol import cncf_uris
 from stele.protocol.cncf import group_id_of, namespace_of
 from stele.protocol.replication import ReplicaState, ReplicaVersion, SubjectName
 from stele.replicate.dump_versions import next_life
+from stele.replicate.foreign_api import AT_ONCE, ForeignApi, parse_format, parse_time, split_text
 from stele.replicate.registries import Changes, SourceListing
 
-_AT_ONCE: Final = 4
 _UID: Final = re.compile(r"[0-9a-f]{32}\Z")
-_ALIASES: Final = {"jsonschema": "json", "proto": "protobuf", "xmlschema": "xsd", "custom": OPAQUE_FORMAT}
 _names: Final = msgspec.json.Decoder(list[str])
 _numbers: Final = msgspec.json.Decoder(list[int])
 
@@ -47,42 +43,25 @@ class CncfSource:
     def __init__(self, client: httpx.Client, url: str, authority: str = "", poll_seconds: float = 1.0) -> None:
         self.name = url
         self.poll_seconds = poll_seconds
-        self._client = client
-        self._url = url.rstrip("/")
+        self._api = ForeignApi(client, url)
         self._authority = (authority or url).rstrip("/")
 
     def get_authority(self) -> str:
         """Return the authority of schemas that have none of their own."""
         return self._authority
 
-    def _get(self, path: str) -> httpx.Response:
-        """Return the answer to a request. Raises `NotFound`, `Refused`, `RegistryUnreachable`."""
-        try:
-            answer = self._client.get(self._url + path)
-        except httpx.HTTPError as error:
-            raise RegistryUnreachable(f"{self.name} does not answer: {str(error) or type(error).__name__}") from None
-        if answer.status_code == 404:
-            raise NotFound(f"{self.name} has no {path}")
-        if answer.status_code >= 500:
-            raise RegistryUnreachable(f"{self.name} answered {answer.status_code} to {path}")
-        if answer.status_code >= 300:
-            raise Refused(f"{self.name} answered {answer.status_code} to {path}")
-        return answer
-
     def _get_list(self, decoder: msgspec.json.Decoder[Any], path: str) -> list[Any]:
         try:
-            return list(decoder.decode(self._get(path).content))
+            return list(self._api.decode(decoder.decode, self._api.get(path)))
         except NotFound:
             return []
-        except msgspec.MsgspecError as error:
-            raise RegistryUnreachable(f"{self.name} answered to {path} with no list: {error}") from None
 
     # --- reading --------------------------------------------------------------------------------------------------
 
     def read(self, namespace: str | None, subjects: Sequence[SubjectName] | None, *, texts: bool) -> SourceListing:
         """Return its versions; they come with their texts."""
         places = self._list_places(namespace) if subjects is None else list(subjects)
-        with ThreadPoolExecutor(_AT_ONCE) as pool:
+        with ThreadPoolExecutor(AT_ONCE) as pool:
             found = [row for rows in pool.map(self._read_schema, places) for row in rows]
         shared = {uid for uid, count in Counter(row.uid for row in found).items() if count > 1}
         return SourceListing([replace(row, uid=_make_uid(row)) if row.uid in shared else row for row in found], "")
@@ -101,7 +80,7 @@ class CncfSource:
         rows = []
         for number in self._get_list(_numbers, path):
             try:
-                answer = self._get(f"{path}/{number}")
+                answer = self._api.get(f"{path}/{number}")
             except NotFound:
                 continue  # deleted meanwhile
             rows.append(self._to_replica(place, number, answer))
@@ -112,9 +91,9 @@ class CncfSource:
         authority = headers.get("schema-authority", "") or self._authority
         default_id = cncf_uris.default_id(group_id_of(place.namespace), place.subject, number)
         reference = headers.get("schema-version-id", "") or default_id
-        schema_format, custom = _parse_format(_decode_header(headers.get("schema-format", "")))
+        schema_format, custom = parse_format(_decode_header(headers.get("schema-format", "")))
         data = answer.content
-        text, encoded = _split_text(data)
+        text, encoded = split_text(data)
         row = ReplicaVersion(
             uid="",
             namespace=place.namespace,
@@ -129,7 +108,7 @@ class CncfSource:
             base64=encoded,
             media_type=headers.get("content-type", ""),
             description=_decode_header(headers.get("schema-version-description", "")),
-            at=_parse_time(headers.get("schema-version-created-time-utc", "")),
+            at=parse_time(headers.get("schema-version-created-time-utc", "")),
             numbering="never_restart",
             subject_description=_decode_header(headers.get("schema-description", "")),
             written_format=_decode_header(headers.get("schema-format", "")),
@@ -146,7 +125,7 @@ class CncfSource:
         fates: dict[str, ReplicaState] = {}
         for row in rows:
             try:
-                answer = self._get(f"/schema?uri={quote(row.uri, safe='')}")
+                answer = self._api.get(f"/schema?uri={quote(row.uri, safe='')}")
             except NotFound:
                 continue
             if row.uid in (answer.headers.get("schema-id", ""), _make_uid(row)):
@@ -168,33 +147,12 @@ class CncfSource:
 
     def close(self) -> None:
         """Close connections."""
-        self._client.close()
+        self._api.close()
 
 
 def _make_uid(row: ReplicaVersion) -> str:
     return hashlib.sha256(f"{row.uri}\n{row.sha256}".encode()).hexdigest()[:32]
 
 
-def _split_text(data: bytes) -> tuple[str | None, bytes | None]:
-    try:
-        return data.decode(), None
-    except UnicodeDecodeError:
-        return None, data
-
-
 def _decode_header(raw: str) -> str:
     return unquote_to_bytes(raw).decode("utf-8", "replace")
-
-
-def _parse_format(name: str) -> tuple[str, str]:
-    """Return the format that a name means, and the name where nobody here knows it."""
-    word = re.sub(r"[-_ ]", "", name.partition("/")[0].lower()).rstrip("0123456789.")
-    known = _ALIASES.get(word, word)
-    return (known, "") if known in list_formats() else (OPAQUE_FORMAT, name)
-
-
-def _parse_time(text: str) -> int:
-    try:
-        return round(datetime.fromisoformat(text).timestamp() * 1000)
-    except ValueError:
-        return 0

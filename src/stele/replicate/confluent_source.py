@@ -2,24 +2,19 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from msgspec.structs import replace
-
 from stele.client import SchemaRegistryClient
-from stele.client.request import Request, build_query
-from stele.errors import NotFound, SteleError
 from stele.migrate import registry_reader
 from stele.protocol.replication import ReplicaState, ReplicaVersion, SubjectName
-from stele.replicate.dump_versions import next_life, parse_uri, qualify_place, to_replica
+from stele.replicate.confluent_changes import ListWatcher
+from stele.replicate.dump_versions import give_next_lives, next_life, parse_uri, qualify_place, to_replica
+from stele.replicate.foreign_api import ForeignApi
 from stele.replicate.registries import Changes, SourceListing
 
 _MOST_LIVES: Final = 16
 """How often a version may come back as it was and still be known."""
-_PAGE: Final = 1000
-_MOST_PAGES: Final = 20_000
 
 
 class ConfluentSource:
@@ -27,15 +22,20 @@ class ConfluentSource:
 
     Args:
         client: Talks to it; it is closed with this.
+        api: Asks it for changes; it is closed with this, too.
         name: What people are told of it.
         authority: URI that is the authority of its schemas.
         poll_seconds: Pause between two looks.
     """
 
-    def __init__(self, client: SchemaRegistryClient, name: str, authority: str, poll_seconds: float = 1.0) -> None:
+    def __init__(
+        self, client: SchemaRegistryClient, api: ForeignApi, name: str, authority: str, poll_seconds: float = 1.0
+    ) -> None:
         self.name = name
         self.poll_seconds = poll_seconds
         self._client = client
+        self._api = api
+        self._watcher = ListWatcher(api)
         self._authority = authority.rstrip("/")
 
     def get_authority(self) -> str:
@@ -72,39 +72,16 @@ class ConfluentSource:
 
     def wait_for_changes(self, position: str, seconds: float) -> Changes:
         """Say whether its lists are what they were at the last look; whoever asks does the waiting."""
-        seen = self._digest_lists()
-        is_same = bool(seen) and seen == position
-        return Changes(frozenset() if is_same else None, seen)
-
-    def _digest_lists(self) -> str:
-        """Return a digest of all that it lists, '' where it has no such list."""
-        digest = hashlib.sha256()
-        try:
-            for deleted in (True, False):
-                for page in range(_MOST_PAGES):
-                    parameters = {"subjectPrefix": ":*:", "deleted": deleted, "offset": page * _PAGE, "limit": _PAGE}
-                    body = self._client.send(Request("GET", "/schemas", bytes, build_query(parameters)))
-                    digest.update(body)
-                    if body.count(b'"version"') < _PAGE:
-                        break
-        except NotFound:
-            return ""
-        except SteleError as error:
-            if getattr(error, "status", None) == 405:
-                return ""
-            raise
-        return digest.hexdigest()
+        return self._watcher.look(position)
 
     def rename_revived(self, rows: list[ReplicaVersion], buried: Mapping[str, ReplicaState]) -> list[ReplicaVersion]:
         """Return the rows, with the uid of a next life for those that the target has buried."""
-        return [
-            replace(row, uid=next_life(row.uid)) if row.uid in buried and not buried[row.uid].is_listed else row
-            for row in rows
-        ]
+        return give_next_lives(rows, buried)
 
     def close(self) -> None:
         """Close connections."""
         self._client.close()
+        self._api.close()
 
 
 def _list_lives(uid: str) -> list[str]:

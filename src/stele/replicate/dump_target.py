@@ -122,6 +122,7 @@ class DumpTarget(ABC):
         self, subjects: Sequence[SubjectName] | None, like: Sequence[ReplicaVersion]
     ) -> list[ReplicaVersion]:
         """Return what it lists, with the uids of the originals where it is like them, or was brought there."""
+        self._carried = self._memory.load()  # Another node may have been at it since.
         rows = self.read_dump(None if subjects is None else [qualify_place(row) for row in subjects])
         wanted = {(qualify_place(row.place), row.version): row for row in like}
         brought = {(row.subject, row.version): uid for uid, row in self._load().items() if not row.is_gone}

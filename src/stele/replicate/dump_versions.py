@@ -7,6 +7,7 @@ the same one, and a subject that was deleted and made again has another one.
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Iterable, Mapping
 from typing import Final
 from urllib.parse import quote, unquote
 
@@ -47,6 +48,16 @@ def make_uid(authority: str, row: DumpVersion) -> str:
 def next_life(uid: str) -> str:
     """Return the uid of a version that came back after it was gone, from the one it had before."""
     return hashlib.sha256(uid.encode()).hexdigest()[:32]
+
+
+def give_next_lives(rows: Iterable[ReplicaVersion], buried: Mapping[str, ReplicaState]) -> list[ReplicaVersion]:
+    """Return the rows, with the uid of a next life for those that the target has buried."""
+    return [
+        msgspec.structs.replace(row, uid=next_life(row.uid))
+        if row.uid in buried and not buried[row.uid].is_listed
+        else row
+        for row in rows
+    ]
 
 
 def make_uri(authority: str, row: DumpVersion) -> str:

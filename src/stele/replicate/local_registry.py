@@ -67,12 +67,18 @@ class CollectionMemory:
         self._registry = registry
         self._name = name
         self._bridge = bridge
+        self._texts: dict[str, bytes] = {}
+        self._rows: dict[str, Carried] = {}
 
     def load(self) -> dict[str, Carried]:
-        """Return all of it."""
+        """Return all of it; what has not changed since the last time is not decoded again."""
         items = self._bridge.run(collections.read_collection(self._registry, CARRIED))
-        own = {uid: text for (name, uid), text in items.items() if name == self._name}
-        return {uid: msgspec.json.decode(text, type=Carried) for uid, text in own.items()}
+        texts = {uid: text for (name, uid), text in items.items() if name == self._name}
+        changed = {uid: text for uid, text in texts.items() if self._texts.get(uid) != text}
+        self._rows = {uid: row for uid, row in self._rows.items() if uid in texts}
+        self._rows |= {uid: msgspec.json.decode(text, type=Carried) for uid, text in changed.items()}
+        self._texts = texts
+        return dict(self._rows)
 
     def save(self, changes: Mapping[str, Carried]) -> None:
         """Note some of it."""

@@ -15,7 +15,14 @@ from msgspec.structs import replace
 
 from stele.core.model import SubjectKey
 from stele.migrate.dependency_order import sort_by_dependency
-from stele.protocol.replication import ConflictCode, ReplicaReference, ReplicaState, ReplicaVersion, SubjectName
+from stele.protocol.replication import (
+    ConflictCode,
+    ReplicaReference,
+    ReplicaState,
+    ReplicaVersion,
+    SettingsChange,
+    SubjectName,
+)
 from stele.service.subject_patterns import Renaming
 
 
@@ -29,6 +36,11 @@ class ReplicationConflict(msgspec.Struct, frozen=True, rename="camel"):
     code: ConflictCode
     why: str
 
+    @property
+    def key(self) -> tuple[str, ...]:
+        """What tells it from the others of a run."""
+        return (self.uid,) if self.uid else (self.namespace, self.subject)
+
 
 class ReplicationPlan(msgspec.Struct, frozen=True):
     """Steps in their order.
@@ -39,6 +51,7 @@ class ReplicationPlan(msgspec.Struct, frozen=True):
         deleted: uids of versions of the target to soft-delete.
         conflicts: What cannot be done.
         same: How many versions are there already, as they should be.
+        settings: Settings of levels of the target, to be set when the versions are there.
     """
 
     removed: tuple[tuple[str, ReplicaState], ...] = ()
@@ -46,11 +59,12 @@ class ReplicationPlan(msgspec.Struct, frozen=True):
     deleted: tuple[str, ...] = ()
     conflicts: tuple[ReplicationConflict, ...] = ()
     same: int = 0
+    settings: tuple[SettingsChange, ...] = ()
 
     @property
     def is_empty(self) -> bool:
         """Whether there is nothing to do."""
-        return not (self.removed or self.versions or self.deleted)
+        return not (self.removed or self.versions or self.deleted or self.settings)
 
 
 class RegistryComparison(msgspec.Struct, frozen=True):

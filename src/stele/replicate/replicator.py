@@ -14,10 +14,14 @@ from stele.migrate.progress import Progress, report_nothing
 from stele.protocol.replication import (
     ConflictCode,
     ImportAnswer,
+    LevelName,
+    LevelSettings,
     ReplicaState,
     ReplicaVersion,
+    SettingsScope,
     SubjectName,
 )
+from stele.replicate.numbering import number_versions
 from stele.replicate.plan import (
     RegistryComparison,
     ReplicationConflict,
@@ -28,6 +32,7 @@ from stele.replicate.plan import (
     rename_version,
 )
 from stele.replicate.registries import ReplicaSource, ReplicaTarget
+from stele.replicate.settings_plan import SettingsSource, SettingsTarget, plan_settings
 from stele.service.subject_patterns import SAME_NAMES, Renaming, match_any
 
 _ROWS_AT_ONCE: Final = 500
@@ -55,10 +60,12 @@ class Scope(NamedTuple):
     Attributes:
         patterns: Subjects: `orders-*`, `:.namespace:name`, `:*:name`; one that matches is enough.
         renaming: Names at the target.
+        settings: Whose settings are replicated.
     """
 
     patterns: tuple[str, ...] = (":*:",)
     renaming: Renaming = SAME_NAMES
+    settings: SettingsScope = SettingsScope.SUBJECTS
 
     @property
     def namespace(self) -> str | None:
@@ -84,6 +91,7 @@ class ReplicationOutcome(NamedTuple):
         mapped: Versions whose schema id was taken, so that they have another one there.
         conflicts: What stands in the way.
         position: Position of the source that this is about.
+        settings: Levels whose settings were changed.
     """
 
     registered: int = 0
@@ -92,6 +100,7 @@ class ReplicationOutcome(NamedTuple):
     mapped: int = 0
     conflicts: tuple[ReplicationConflict, ...] = ()
     position: str = ""
+    settings: int = 0
 
 
 class SourceEmptied(Conflict):
@@ -102,7 +111,7 @@ class Observer(Protocol):
     """Is told how a replication goes, and says whether it may go on."""
 
     def claim(self) -> bool:
-        """Return whether changes may be applied from here: another node may be at it."""
+        """Return whether changes may be applied from here: another node may be at it. True ends with `note_pass`."""
         ...
 
     def sleep(self, seconds: float) -> None:
@@ -161,10 +170,38 @@ class Replicator:
         places = None if chosen is None else self._name_places(chosen, renamed)
         there = {row.uid: row for row in self.target.read_there(places, renamed)}
         renamed, buried = self._find_buried(renamed, there)
+        renamed = number_versions(renamed, there)
         fates = self._find_fates(renamed, there, source, target)
         if chosen is None and not any(is_same_authority(row.authority, source) for row in rows):
             _require_life(fates)
-        return make_plan(RegistryComparison(renamed, there, source, target, fates, buried)), reading.position
+        plan = make_plan(RegistryComparison(renamed, there, source, target, fates, buried))
+        if self.scope.settings is not SettingsScope.NONE:
+            plan = self._add_settings(plan, rows, source, is_whole=chosen is None)
+        return plan, reading.position
+
+    def _add_settings(
+        self, plan: ReplicationPlan, rows: Sequence[ReplicaVersion], source: str, *, is_whole: bool
+    ) -> ReplicationPlan:
+        """Return the plan with what is to be done about settings, where both registries have a word for them."""
+        if not isinstance(self.source, SettingsSource) or not isinstance(self.target, SettingsTarget):
+            return plan
+        rename = self.scope.renaming.rename_subject
+        places = {row.place: SubjectName(*rename(SubjectKey(*row.place))) for row in rows}
+        authorities = {places[row.place]: row.authority for row in rows}
+        in_the_way = {SubjectName(row.namespace, row.subject) for row in plan.conflicts}
+        names = {LevelName(*old): LevelName(*new) for old, new in places.items() if new not in in_the_way}
+        if self.scope.settings is SettingsScope.ALL and is_whole:
+            names |= {LevelName(old.namespace): LevelName(new.namespace) for old, new in places.items()}
+            names |= {LevelName(): LevelName()}
+        told = self.source.read_level_settings(list(names))
+        there = self.target.read_level_settings(list(names.values())) if told else None
+        if not told or there is None:
+            return plan
+        wanted = [
+            LevelSettings(*names[row.level], self.target.fit_settings(row.values)) for row in told if row.level in names
+        ]
+        found = plan_settings(wanted, {row.level: row for row in there}, source, authorities)
+        return replace(plan, settings=found.changes, conflicts=(*plan.conflicts, *found.conflicts))
 
     def _find_buried(
         self, rows: list[ReplicaVersion], there: Mapping[str, ReplicaVersion]
@@ -220,17 +257,19 @@ class Replicator:
 
     def apply(self, plan: ReplicationPlan, position: str = "") -> ReplicationOutcome:
         """Carry out a plan. Raises `SteleError` where a registry does not answer."""
-        conflicts = {row.uid: row for row in plan.conflicts}
+        conflicts = {row.key: row for row in plan.conflicts}
         rows = {row.uid: row for row in plan.versions}
-        registered = removed = mapped = done = 0
+        registered = removed = mapped = done = settings = 0
         for part in self._split_plan(plan):
             answer = self.target.apply(part)
             registered, removed = registered + answer.registered, removed + answer.removed
             mapped += len(answer.mapped)
+            settings += answer.settings
             conflicts |= _conflicts_of(answer, rows)
             done += len(part.versions)
             self._progress("replicate", done, len(plan.versions))
-        return ReplicationOutcome(registered, removed, plan.same, mapped, tuple(conflicts.values()), position)
+        found = tuple(conflicts.values())
+        return ReplicationOutcome(registered, removed, plan.same, mapped, found, position, settings)
 
     def _split_plan(self, plan: ReplicationPlan) -> Iterator[ReplicationPlan]:
         """Yield parts of a plan, with the texts that it needs."""
@@ -249,6 +288,8 @@ class Replicator:
             yield ReplicationPlan(versions=tuple(part))
         if plan.deleted:
             yield ReplicationPlan(deleted=plan.deleted)
+        for start in range(0, len(plan.settings), _ROWS_AT_ONCE):
+            yield ReplicationPlan(settings=plan.settings[start : start + _ROWS_AT_ONCE])
 
     def _fetch_texts(self, rows: Sequence[ReplicaVersion]) -> Iterator[ReplicaVersion]:
         """Yield versions with their texts; those that are gone meanwhile are left to the next comparison."""
@@ -314,10 +355,17 @@ def _require_life(fates: Mapping[str, ReplicaState]) -> None:
         )
 
 
-def _conflicts_of(answer: ImportAnswer, rows: Mapping[str, ReplicaVersion]) -> dict[str, ReplicationConflict]:
+def _conflicts_of(
+    answer: ImportAnswer, rows: Mapping[str, ReplicaVersion]
+) -> dict[tuple[str, ...], ReplicationConflict]:
     found = {}
+    for level in answer.refused_settings:
+        place, why = (level.namespace or "", level.subject or ""), "the target cannot have these settings"
+        conflict = ReplicationConflict("", *place, 0, ConflictCode.SETTINGS_DIFFER, why)
+        found[conflict.key] = conflict
     for refusal in answer.refused:
         row = rows.get(refusal.uid) or ReplicaVersion(refusal.uid)
         code = ConflictCode(refusal.code)
-        found[row.uid] = ReplicationConflict(row.uid, row.namespace, row.subject, row.version, code, refusal.why)
+        conflict = ReplicationConflict(row.uid, row.namespace, row.subject, row.version, code, refusal.why)
+        found[conflict.key] = conflict
     return found

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Final, NamedTuple, Protocol
+from typing import Any, Final, NamedTuple, Protocol
 from urllib.parse import unquote
 
 from stele.client import SchemaRegistryClient
@@ -13,6 +13,8 @@ from stele.protocol.replication import (
     IMPORT_PATH,
     READ_PATH,
     ImportAnswer,
+    LevelName,
+    LevelSettings,
     ReadAnswer,
     ReadRequest,
     ReplicaImportRequest,
@@ -25,6 +27,7 @@ from stele.replicate.registries import Changes, SourceListing
 
 _UIDS_AT_ONCE: Final = 1000
 _SUBJECTS_AT_ONCE: Final = 1000
+_LEVELS_AT_ONCE: Final = 1000
 _EVENTS: Final = 500
 """Records of the log that one answer about changes looks through."""
 
@@ -191,8 +194,25 @@ class SteleRegistry:
     def apply(self, plan: ReplicationPlan) -> ImportAnswer:
         """Carry out a part of a plan."""
         return self._api.import_versions(
-            ReplicaImportRequest(list(plan.removed), list(plan.versions), list(plan.deleted))
+            ReplicaImportRequest(list(plan.removed), list(plan.versions), list(plan.deleted), list(plan.settings))
         )
+
+    # --- settings, as both ----------------------------------------------------------------------------------------
+
+    def read_level_settings(self, levels: Sequence[LevelName]) -> list[LevelSettings] | None:
+        """Return the settings of levels; None where it is of a release that does not tell."""
+        found: list[LevelSettings] = []
+        for start in range(0, len(levels), _LEVELS_AT_ONCE):
+            part = tuple(levels[start : start + _LEVELS_AT_ONCE])
+            settings = self._api.read_versions(ReadRequest(uids=(), levels=part)).settings
+            if settings is None:
+                return None
+            found += settings
+        return found
+
+    def fit_settings(self, values: dict[str, Any] | None) -> dict[str, Any] | None:
+        """Return the settings as they are."""
+        return values
 
     def close(self) -> None:
         """Close connections."""

@@ -1,8 +1,8 @@
 """Replications of a server: a thread for each one that is running, on every node; one node at a time applies changes.
 
-Every node notices changes. Where there is something to do, the node with the lease does it; the others compare again
-until nothing is left, and take the lease when it stands still. Doing a thing twice does nothing, so a late node does no
-harm.
+Every node notices changes. Each replication has a lease of its own, so several nodes share the work. Where there is
+something to do, the node with the lease does it. The others compare again until nothing is left, and take the lease if
+it stands still. A node that fails lets go, for another one may reach what it does not.
 """
 
 from __future__ import annotations
@@ -20,17 +20,20 @@ from msgspec.structs import replace
 from stele.client import Bearer, Retry, SchemaRegistryClient
 from stele.core.model import SubjectKey
 from stele.core.state import State
-from stele.errors import SteleError
+from stele.errors import Conflict, SteleError
 from stele.protocol.replication import SubjectName
+from stele.replicate.apicurio_source import ApicurioSource
 from stele.replicate.cncf_source import CncfSource
 from stele.replicate.confluent_source import ConfluentSource
 from stele.replicate.confluent_target import ConfluentTarget
+from stele.replicate.foreign_api import ForeignApi
 from stele.replicate.local_registry import CollectionMemory, LocalApi
 from stele.replicate.loop_bridge import BridgedTransport, LoopBridge, Stopped
 from stele.replicate.plan import ReplicationConflict
 from stele.replicate.registries import ReplicaSource, ReplicaTarget
 from stele.replicate.replicator import ReplicationOutcome, Replicator, Scope
 from stele.replicate.stele_registry import HttpApi, SteleRegistry
+from stele.replicate.xregistry_source import XRegistrySource
 from stele.service import collections
 from stele.service.delivery.lease import RENEWAL_SECONDS, LeaseHolder
 from stele.service.outgoing import OutgoingClient
@@ -50,17 +53,21 @@ from stele.service.replication.documents import (
 )
 from stele.service.subject_patterns import Renaming
 
-LEASE: Final = "replications"
-"""Name of the lease of the node that applies changes."""
 _SAVE_SECONDS: Final = 1.0
 """How often the status is written at most while changes come."""
 _FIRST_PAUSE: Final = 0.5
 _LONGEST_PAUSE: Final = 30.0
 _IDLE_SECONDS: Final = 5.0
 """How often a node looks for changed documents, besides after each record: a test may have emptied the log."""
+_NEW_WAIT_SECONDS: Final = 3.0
+"""A node that has not asked for the lease for so long begins to wait anew: it had nothing to do meanwhile."""
 _ONE_TRY: Final = Retry(rounds=1)
 
 _logger = structlog.get_logger("stele.replication")
+
+
+class LeaseLost(Conflict):
+    """Another node has taken the lease in the middle of the work."""
 
 
 class ReplicationManager:
@@ -76,7 +83,6 @@ class ReplicationManager:
         self._registry = registry
         self._base = base
         self._client = client
-        self._lease = LeaseHolder(registry, LEASE)
         self._workers: dict[str, tuple[bytes, _Worker]] = {}
         self._seen: tuple[State | None, int] = (None, 0)
 
@@ -88,10 +94,10 @@ class ReplicationManager:
                     await self._follow_documents()
                 await self._registry.wait_for_record(self._registry.state.seq + 1, _IDLE_SECONDS)
         finally:
-            for _, worker in self._workers.values():
+            workers = [worker for _, worker in self._workers.values()]
+            for worker in workers:
                 worker.stop()
-            with suppress(SteleError):
-                await self._lease.release()
+            await asyncio.gather(*(worker.end() for worker in workers), return_exceptions=True)
 
     async def _follow_documents(self) -> None:
         """Start a worker for each new replication, another one for each changed one, and stop the others."""
@@ -105,12 +111,13 @@ class ReplicationManager:
         for name, (text, worker) in list(self._workers.items()):
             if texts.get(name) != text:
                 worker.stop()
+                await worker.end()
                 del self._workers[name]
         for name, text in texts.items():
             replication = documents.decode_replication(text)
             if name not in self._workers and replication.state is RunState.RUNNING:
                 bridge = LoopBridge(asyncio.get_running_loop())
-                worker = _Worker(self._registry, self._base, replication, self._lease, bridge, self._client)
+                worker = _Worker(self._registry, self._base, replication, bridge, self._client)
                 self._workers[name] = (text, worker)
                 worker.start()
         self._seen = seen
@@ -124,30 +131,47 @@ class _Worker:
         registry: Registry,
         base: str,
         replication: Replication,
-        lease: LeaseHolder,
         bridge: LoopBridge,
         client: OutgoingClient,
     ) -> None:
         self._registry = registry
         self._base = base
         self._replication = replication
-        self._lease = lease
+        self._lease = LeaseHolder(registry, documents.name_lease(replication.name), registry.node_name)
+        self._renewal: asyncio.Task[None] | None = None
+        self._is_applying = False
         self._bridge = bridge
         self._client = client
         self._thread = threading.Thread(target=self._run, name=f"stele-replicate-{replication.name}", daemon=True)
         self._status = documents.find_status(registry.state, replication.name)
         self._saved = self._status
         self._saved_at = 0.0
-        self._claimed_at = 0.0
+        self._asked_at = 0.0
         self._conflicts: dict[tuple[str, str, int], StoredConflict] = {}
 
     def start(self) -> None:
-        """Begin."""
+        """Begin; in the event loop of the registry."""
+        self._renewal = asyncio.create_task(self._renew_lease())
         self._thread.start()
 
     def stop(self) -> None:
         """End soon; whatever is under way is given up."""
         self._bridge.stop()
+        if self._renewal is not None:
+            self._renewal.cancel()
+
+    async def end(self) -> None:
+        """Let another node go on at once, after `stop`."""
+        with suppress(SteleError):
+            await self._lease.release()
+
+    async def _renew_lease(self) -> None:
+        """Renew the lease while changes are applied: one answer of a target may take longer than others would wait."""
+        while True:
+            await asyncio.sleep(RENEWAL_SECONDS / 2)
+            with suppress(SteleError):
+                if self._is_applying:
+                    await self._lease.hold(takes_over=False)
 
     def _run(self) -> None:
         with suppress(Stopped):
@@ -162,6 +186,9 @@ class _Worker:
                     # A defect must not end a replication for good: it is logged, shown, and tried again.
                     _logger.error("replication failed", replication=self._replication.name, exc_info=error)
                     self._note_failure("internal_error", type(error).__name__)
+                self._is_applying = False
+                if self._lease.is_held():
+                    self._bridge.run(self.end())
                 self._bridge.sleep(min(_FIRST_PAUSE * 2 ** min(self._status.failures - 1, 10), _LONGEST_PAUSE))
 
     def _follow(self) -> None:
@@ -169,7 +196,8 @@ class _Worker:
         source, target = self._open_ends()
         try:
             renaming = Renaming(replication.rename, replication.namespace)
-            replicator = Replicator(source, target, Scope(replication.subjects, renaming), self._renew)
+            scope = Scope(replication.subjects, renaming, replication.settings)
+            replicator = Replicator(source, target, scope, self._require_lease)
             replicator.follow(self, self._status.position)
         finally:
             source.close()
@@ -185,11 +213,14 @@ class _Worker:
         other, pause = self._replication.registry, self._replication.poll_seconds
         match other.kind:
             case RegistryKind.CONFLUENT:
-                return ConfluentSource(self._open_client(other), other.url, other.authority or other.url, pause)
+                api = ForeignApi(self._open_http(other), other.url)
+                return ConfluentSource(self._open_client(other), api, other.url, other.authority or other.url, pause)
             case RegistryKind.CNCF:
-                transport = BridgedTransport(self._bridge, self._client)
-                client = httpx.Client(transport=transport, auth=_make_auth(other))
-                return CncfSource(client, other.url, other.authority, pause)
+                return CncfSource(self._open_http(other), other.url, other.authority, pause)
+            case RegistryKind.XREGISTRY:
+                return XRegistrySource(self._open_http(other), other.url, other.authority, pause)
+            case RegistryKind.APICURIO:
+                return ApicurioSource(self._open_http(other), other.url, other.authority, pause)
         return SteleRegistry(HttpApi(self._open_client(other)), other.url)
 
     def _open_target(self) -> ReplicaTarget:
@@ -198,6 +229,9 @@ class _Worker:
             memory = CollectionMemory(self._registry, self._replication.name, self._bridge)
             return ConfluentTarget(self._open_client(other), other.url, other.authority or other.url, memory)
         return SteleRegistry(HttpApi(self._open_client(other)), other.url)
+
+    def _open_http(self, other: OtherRegistry) -> httpx.Client:
+        return httpx.Client(transport=BridgedTransport(self._bridge, self._client), auth=_make_auth(other))
 
     def _open_client(self, other: OtherRegistry) -> SchemaRegistryClient:
         transport = BridgedTransport(self._bridge, self._client)
@@ -208,13 +242,31 @@ class _Worker:
     # --- as the observer of the replicator ------------------------------------------------------------------------
 
     def claim(self) -> bool:
-        """Return whether this node is the one that applies changes."""
-        self._claimed_at = time.monotonic()
-        return self._bridge.run(self._lease.hold())
+        """Return whether this node is the one that applies changes, from here to `note_pass`."""
+        self._is_applying = self._take_lease(takes_over=True)
+        return self._is_applying
 
-    def _renew(self, verb: str, done: int, total: int | None) -> None:
-        if time.monotonic() - self._claimed_at > RENEWAL_SECONDS / 2:
-            self.claim()
+    def _take_lease(self, *, takes_over: bool) -> bool:
+        now = time.monotonic()
+        if now - self._asked_at > _NEW_WAIT_SECONDS:
+            self._lease.begin_to_wait()
+        self._asked_at = now
+        was_held = self._lease.is_held()
+        if not self._bridge.run(self._lease.hold(takes_over=takes_over)):
+            return False
+        if not was_held:
+            self._adopt_counts()
+        return True
+
+    def _adopt_counts(self) -> None:
+        """Go on with what other nodes have counted."""
+        stored = documents.find_status(self._registry.state, self._replication.name)
+        counts = ("registered", "removed", "mapped", "settings", "errors", "changed_at")
+        self._status = replace(self._status, **{name: getattr(stored, name) for name in counts})
+
+    def _require_lease(self, verb: str, done: int, total: int | None) -> None:
+        if not self._take_lease(takes_over=False):
+            raise LeaseLost("another node has taken the work over")
 
     def sleep(self, seconds: float) -> None:
         """Wait. Raises `Stopped`."""
@@ -222,11 +274,12 @@ class _Worker:
 
     def note_pass(self, outcome: ReplicationOutcome, subjects: frozenset[SubjectName] | None) -> None:
         """Take note that target and source are level."""
+        self._is_applying = False
         before = self._status
         self._keep_conflicts(outcome, subjects)
         rows = tuple(self._conflicts.values())
         now = current_millis()
-        is_change = bool(outcome.registered or outcome.removed)
+        is_change = bool(outcome.registered or outcome.removed or outcome.settings)
         self._status = replace(
             before,
             phase=Phase.FOLLOWING,
@@ -234,6 +287,7 @@ class _Worker:
             registered=before.registered + outcome.registered,
             removed=before.removed + outcome.removed,
             mapped=before.mapped + outcome.mapped,
+            settings=before.settings + outcome.settings,
             same=outcome.same if subjects is None else before.same,
             failures=0,
             last_error="",
@@ -276,15 +330,22 @@ class _Worker:
         self._save(is_urgent=before.phase is not Phase.FAILING)
 
     def _save(self, *, is_urgent: bool) -> None:
-        """Write the status where it says something new, from the node that applies changes, and not too often."""
-        if _without_times(self._status) == _without_times(self._saved):
+        """Write the status where it says something new, from the node that applies changes, and not too often.
+
+        The word of a node that works well counts more: a failure is told once, and its opposite as long as it is not
+        heard.
+        """
+        stored = documents.find_status(self._registry.state, self._replication.name)
+        is_failing = self._status.phase is Phase.FAILING
+        if _without_times(self._status) == _without_times(self._saved if is_failing else stored):
             return
         if not is_urgent and time.monotonic() - self._saved_at < _SAVE_SECONDS:
             return
         with suppress(SteleError):
-            if self.claim():
+            if self._take_lease(takes_over=is_failing or stored.phase is not Phase.FOLLOWING):
                 self._bridge.run(documents.save_status(self._registry, self._replication.name, self._status))
-            self._saved, self._saved_at = self._status, time.monotonic()
+                self._saved = self._status
+            self._saved_at = time.monotonic()
 
 
 def _without_times(status: ReplicationStatus) -> ReplicationStatus:

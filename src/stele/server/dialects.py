@@ -90,7 +90,11 @@ def _cncf_options(settings: ServerSettings) -> cncf.CncfOptions:
 
 
 def _xregistry_options(settings: ServerSettings) -> xregistry.XregistryOptions:
-    return xregistry.XregistryOptions(max_request_bytes=settings.max_request_bytes, base_url=settings.public_url)
+    return xregistry.XregistryOptions(
+        max_request_bytes=settings.max_request_bytes,
+        base_url=settings.public_url,
+        known_registries=settings.known_registries,
+    )
 
 
 def _request_limit_only(options: Callable[..., T]) -> Callable[[ServerSettings], T]:

@@ -14,7 +14,7 @@ from stele.core.state import State
 from stele.service.delivery.stats import DeliveryStats, count_paused
 from stele.service.delivery.targets import DeliveryCode
 from stele.service.registry import Registry
-from stele.service.replication.documents import list_statuses
+from stele.service.replication.documents import find_node, list_statuses
 
 _BUCKETS = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10)
 _DELIVERY_BUCKETS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 60, 600)
@@ -122,6 +122,7 @@ def _make_replication_gauges(registry: CollectorRegistry) -> dict[str, Gauge]:
             ("removed_versions", "Versions that were deleted at the target, in all."),
             ("conflicts", "Versions that cannot be replicated now."),
             ("errors", "Attempts that failed, in all."),
+            ("is_here", "1 while a process of this server applies the changes, 0 while another node does."),
         )
     }
 
@@ -314,9 +315,9 @@ class Metrics:
         }
         for name, value in values.items():
             self._gauges[name].set(value)
-        self._update_replications(state)
+        self._update_replications(state, registry.node_name)
 
-    def _update_replications(self, state: State) -> None:
+    def _update_replications(self, state: State, node: str) -> None:
         if not self._multiprocess:  # The library cannot forget labels there.
             for gauge in self._replications.values():
                 gauge.clear()
@@ -327,6 +328,7 @@ class Metrics:
                 "removed_versions": status.removed,
                 "conflicts": status.conflict_count,
                 "errors": status.errors,
+                "is_here": int(find_node(state, name) == node),
             }
             for what, value in values.items():
                 self._replications[what].labels(name).set(value)

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from ipaddress import ip_network
 from pathlib import Path
 from typing import Annotated, Any, Literal
+from urllib.parse import urlsplit
 
 import msgspec
 
@@ -210,6 +211,10 @@ class ServerSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         str,
         _description("Address clients see, with any prefix, for links in answers; empty: the one each request names."),
     ] = ""
+    known_registries: Annotated[
+        tuple[str, ...],
+        _description("URLs of other xRegistry servers, which `/xregistry/.xregistry` tells clients; comma list."),
+    ] = ()
     workers: Annotated[int, _description("Processes serving the same log.", ge=1, le=64)] = 1
     cors_origins: Annotated[
         tuple[str, ...],
@@ -489,12 +494,7 @@ def load_settings(
             check_principal(principal)
         except InvalidRequest as error:
             raise InvalidRequest(f"settings: super_users: {error}") from None
-    for name in ("trusted_proxies", "outgoing_networks"):
-        for network in getattr(settings, name):
-            try:
-                ip_network(network)
-            except ValueError as error:
-                raise InvalidRequest(f"settings: {name}: {error}") from None
+    _check_addresses(settings)
     if not settings.tls_certificate and (settings.tls_key or settings.tls_client_ca or settings.tls_client_required):
         raise InvalidRequest("settings: TLS needs tls_certificate")
     if settings.tls_client_required and not settings.tls_client_ca:
@@ -504,6 +504,21 @@ def load_settings(
     if settings.workers > 1 and not driver.is_durable:
         raise InvalidRequest("settings: several workers need a store they share; memory: is one process's own")
     return settings
+
+
+def _check_addresses(settings: ServerSettings) -> None:
+    """Raise `InvalidRequest` for URLs and networks that are none."""
+    for url in settings.known_registries:
+        if urlsplit(url).scheme not in {"http", "https"} or not urlsplit(url).hostname:
+            raise InvalidRequest(
+                f"settings: known_registries: {url!r} is no URL such as https://registry.example.org/x"
+            )
+    for name in ("trusted_proxies", "outgoing_networks"):
+        for network in getattr(settings, name):
+            try:
+                ip_network(network)
+            except ValueError as error:
+                raise InvalidRequest(f"settings: {name}: {error}") from None
 
 
 def _read_file(config: Path | None) -> Mapping[str, Any]:

@@ -13,6 +13,7 @@ import asyncio
 import ctypes
 import gc
 import os
+import socket
 import sys
 import time
 from collections import ChainMap
@@ -126,6 +127,8 @@ class Registry:
     ) -> None:
         self._log = log
         self.state = State()
+        self.node_name = f"{socket.gethostname()}/{os.getpid()}/{os.urandom(2).hex()}"
+        """Host, process and four digits that tell nodes of one process apart; leases and metrics have it."""
         self.limits = limits or Limits()
         self.parser = SchemaParser(self.limits)
         self.compatibility = CompatibilityChecker(self.parser, undecided)

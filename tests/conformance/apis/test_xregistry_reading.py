@@ -146,7 +146,6 @@ async def test_model_and_capabilities_are_fixed(xr: XregistryClient) -> None:
 async def test_methods_and_paths(xr: XregistryClient) -> None:
     """Paths and methods that are none get their errors; OPTIONS lists the methods."""
     await build_tree(xr)
-    await xr.ask("GET", "/.xregistry", code="api_not_found")
     await xr.ask("GET", "/endpoints", code="unknown_group_type")
     await xr.ask("GET", f"{GROUP}/messages", code="unknown_resource_type")
     await xr.ask("GET", f"{SCHEMA}/more", code="api_not_found")

@@ -6,6 +6,8 @@ import ast
 from pathlib import Path
 from typing import NamedTuple
 
+from tools.xregistry_sections import count_demands, read_sections
+
 ROOT = Path(__file__).parents[3]
 TABLE = Path(__file__).parent / "xregistry" / "requirements.table"
 PAGE = ROOT / "docs" / "protocols" / "xregistry.md"
@@ -61,3 +63,20 @@ def test_the_page_lists_what_does_not_apply() -> None:
     listed = [line for line in PAGE.read_text(encoding="utf-8").splitlines() if line.startswith(("| C", "| H", "| S"))]
     expected = [f"| {row.number} | {row.section} | {row.text} | {row.why} |" for row in ROWS if row.why]
     assert listed == expected
+
+
+def test_no_section_is_forgotten() -> None:
+    """Each section that demands something has requirements that are in the table, or a reason why it has none."""
+    numbers = {row.number for row in ROWS}
+    sections = read_sections()
+    assert len({(row.file, row.name) for row in sections}) == len(sections) > 100
+    for row in sections:
+        assert row.sentences > 0
+        assert bool(row.requirements) != bool(row.why), row
+        assert set(row.requirements) <= numbers, row
+
+
+def test_demands_are_counted_by_section() -> None:
+    """Sentences with the words of demands count, also in lists; those in code blocks, and others, do not."""
+    text = "# A\nIt MUST be. It may.\nIt MUST NOT: so\n- MUST\n```\nMUST\n```\n## B\nREQUIRED or not\n# C\nmust\n"
+    assert count_demands(text) == {"A": 3, "B": 1}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -16,6 +17,7 @@ from stele.cli.replication_ends import FileMemory
 from stele.client import Schema
 from stele.errors import InvalidRequest
 from stele.replicate.dump_target import Carried
+from stele.service.replication.documents import RegistryKind
 from stele.testing import registry
 from stele.testing.registry_box import RegistryBox
 
@@ -74,10 +76,34 @@ def test_a_server_is_told(pair: tuple[RegistryBox, RegistryBox]) -> None:
     assert invoke("status", "told", *to).exit_code == 2
 
 
+def test_a_polled_kind_is_run_compared_and_followed(pair: tuple[RegistryBox, RegistryBox]) -> None:
+    """Run, diff, create and status take a kind that is looked at: here the xRegistry API of the source."""
+    source, target = pair
+    address = f"{source.url}/xregistry"
+    ends = ["--source-kind", "xregistry", "--subjects", "poll-*"]
+    source.client.register("poll-x", Schema('"int"'))
+    assert invoke("diff", address, target.url, *ends).exit_code == 1
+    assert invoke("run", address, target.url, *ends).exit_code == 0
+    assert invoke("diff", address, target.url, *ends).exit_code == 0
+    to = ["--registry", target.url]
+    words = ["--pull", address, "--kind", "xregistry", "--subjects", "poll-*", "--poll", "0.1"]
+    assert invoke("create", "polled", *words, *to).exit_code == 0
+    source.client.register("poll-y", Schema('"long"'))
+    until = time.monotonic() + 20
+    while "poll-y" not in target.client.subjects() and time.monotonic() < until:
+        time.sleep(0.05)
+    assert target.client.version("poll-y").text == '"long"'
+    shown = invoke("status", "polled", *to)
+    assert (shown.exit_code, "(xregistry)" in shown.stdout) == (0, True)
+    assert invoke("delete", "polled", *to).exit_code == 0
+
+
 @pytest.mark.parametrize(
     "words",
     [
         ("create", "x"),
+        ("create", "x", "--push", "http://a", "--kind", "apicurio"),
+        ("run", "http://127.0.0.1:9", "http://127.0.0.1:9", "--source-kind", "stele", "--target-kind", "xregistry"),
         ("create", "x", "--pull", "http://a", "--push", "http://b"),
         ("create", "a b", "--pull", "http://a"),
         ("run", "http://127.0.0.1:9", "http://127.0.0.1:9", "--rename", "all"),
@@ -90,6 +116,13 @@ def test_what_makes_no_sense(words: tuple[str, ...]) -> None:
     done = invoke(*words)
     assert done.exit_code == 2, done.output
     assert "error:" in done.stderr
+
+
+def test_the_page_names_every_kind() -> None:
+    """Each kind of registry has its row in the table of what arrives."""
+    page = (Path(__file__).parents[3] / "docs/how-to/replicate.md").read_text("utf-8")
+    rows = re.findall(r"^\| `(\w+)` \| .+ \| .+ \|$", page, re.MULTILINE)
+    assert set(RegistryKind) <= set(rows)
 
 
 def test_the_state_file(tmp_path: Path) -> None:

@@ -16,6 +16,7 @@ from stele.replicate.cncf_source import CncfSource
 from stele.replicate.confluent_source import ConfluentSource
 from stele.replicate.confluent_target import ConfluentTarget
 from stele.replicate.dump_target import ProcessMemory
+from stele.replicate.foreign_api import ForeignApi
 from stele.replicate.replicator import ReplicationOutcome, Replicator, Scope, SourceEmptied
 from stele.replicate.stele_registry import HttpApi, SteleRegistry
 from stele.service.subject_patterns import Renaming
@@ -273,7 +274,7 @@ def test_ring_and_star(a: RegistryBox, b: RegistryBox, c: RegistryBox) -> None:
 
 def confluent_source(box: RegistryBox) -> ConfluentSource:
     """A registry as the Confluent API shows it."""
-    return ConfluentSource(box.client, box.url, "http://confluent.example")
+    return ConfluentSource(box.client, ForeignApi(http(box), box.url), box.url, "http://confluent.example")
 
 
 def test_a_confluent_source_is_followed_by_looking(a: RegistryBox, b: RegistryBox) -> None:

@@ -41,6 +41,7 @@ from stele.core.commands import (
     SubjectDefaults,
     SubjectsPresent,
     SubjectUpdate,
+    Transaction,
 )
 from stele.core.model import (
     DEFAULT_NAMESPACE,
@@ -218,10 +219,11 @@ class Operations:
         name, policy = namespace_of(group), update.policy
         if policy is None and name != DEFAULT_NAMESPACE:
             policy = translate.new_group_policy(state, name)
-        if policy is not None:  # First, so that nothing is registered in between under another one.
-            await self.execute(ChangeSettings(SettingsLevel(name), {"policy": policy}))
+        commands: list[Any] = [_build_group_command(name, None, update)]
+        if policy is not None:
+            commands.append(ChangeSettings(SettingsLevel(name), {"policy": policy}))
         try:
-            await self.execute(_build_group_command(name, None, update))
+            await self.execute(Transaction(tuple(commands)))
         except AlreadyExists:
             raise Overtaken from None
 
@@ -237,11 +239,12 @@ class Operations:
             namespace.dialect_data or None,
         )
         after = (command.format, command.description, command.labels, command.dialect_data)
-        if before != after or not namespace.explicit:
-            await self.execute(command)
+        commands: list[Any] = [command] if before != after or not namespace.explicit else []
         settings = state.settings_at(SettingsLevel(namespace.name))
         if update.policy is not None and (settings is None or settings.policy != update.policy):
-            await self.execute(ChangeSettings(SettingsLevel(namespace.name), {"policy": update.policy}))
+            commands.append(ChangeSettings(SettingsLevel(namespace.name), {"policy": update.policy}))
+        if commands:
+            await self.execute(Transaction(tuple(commands)))
 
     async def delete_group(self, group: str) -> None:
         """Delete a group with its schemas. Raises `NamespaceNotFound`, `InUse`, `Conflict` for the default group."""

@@ -195,9 +195,23 @@ def require_same_capabilities(given: Any, capabilities: Mapping[str, Any]) -> No
         if name == "specversions" and isinstance(value, list) and not {SPECVERSION, "*"} & set(map(str, value)):
             raise RegistryError("capability_missing_value", "/capabilities", name=name, value=SPECVERSION)
         if not has_wildcard and value != capabilities[name]:
+            _require_known_value(name, value, capabilities[name])
             raise RegistryError(
                 "capability_error", "/capabilities", error_detail=f"clients cannot change the capability {name!r}"
             )
+
+
+def _require_known_value(name: str, value: Any, own: Any) -> None:
+    """Raise `RegistryError` (`capability_value`) for what a capability of that type cannot have."""
+    if isinstance(own, dict) and isinstance(value, dict):
+        return
+    known = own if isinstance(own, list) else [True, False]
+    given = value if isinstance(own, list) and isinstance(value, list) else [value]
+    is_odd = isinstance(own, list) is not isinstance(value, list)
+    for each in given:
+        if is_odd or each not in known or type(each) is not type(known[0]):
+            words = ", ".join(str(word) for word in known)
+            raise RegistryError("capability_value", "/capabilities", value=str(each)[:200], field=name, list=words)
 
 
 def require_same_model(given: Any) -> None:

@@ -61,6 +61,9 @@ CODES: Final[Mapping[str, CodeEntry]] = {
     "capability_error": CodeEntry(400, "There was an error in the capabilities provided: <error_detail>."),
     "capability_missing_value": CodeEntry(400, 'The "<name>" capability needs to contain "<value>".'),
     "capability_unknown": CodeEntry(400, "Unknown capability specified: <field>."),
+    "capability_value": CodeEntry(
+        400, 'Invalid value (<value>) specified for capability "<field>". Allowable values include: <list>.'
+    ),
     "capability_wildcard": CodeEntry(400, 'When "<field>" includes a value of "*" then no other values are allowed.'),
     "compatibility_violation": CodeEntry(
         400,

@@ -83,6 +83,11 @@ class Operations:
         comparable = await self._app_state.find_comparable()
         return {"capabilities": build_capabilities(comparable), "model": FULL_MODEL, "modelsource": EXTENSION_MODEL}
 
+    @property
+    def known_registries(self) -> list[str]:
+        """URLs of other xRegistry servers that clients may want to know."""
+        return list(self._app_state.options.known_registries)
+
     # --- reading
 
     async def open_view(self) -> tuple[EntityLoader, View]:

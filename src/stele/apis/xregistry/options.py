@@ -12,7 +12,9 @@ class XregistryOptions(msgspec.Struct, frozen=True):
         max_request_bytes: Longest request body.
         base_url: URL of the registry's root as clients see it, without the prefix `/xregistry`; '' is the address of
             each request.
+        known_registries: URLs of other xRegistry servers that clients may want to know.
     """
 
     max_request_bytes: int = 16 * 1024 * 1024
     base_url: str = ""
+    known_registries: tuple[str, ...] = ()

@@ -1,4 +1,4 @@
-"""The lease of the node that sends: held while there is something to send, and taken from a node that stands still."""
+"""Leases: each says which node does a piece of work. A lease is taken from a node that stands still at it."""
 
 from __future__ import annotations
 
@@ -16,6 +16,9 @@ TAKEOVER_SECONDS: Final = 6.0
 """A lease that stands still for so long, while there is something to send, is taken by another node."""
 RENEWAL_SECONDS: Final = 2.0
 """How often a node at work renews it."""
+_SHARE_SECONDS: Final = 1.0
+_LONGEST_SHARE: Final = 3.0
+"""For each lease that a node holds it leaves the next free one to others so much longer, but no longer than this."""
 
 
 class LeaseHolder:
@@ -24,32 +27,54 @@ class LeaseHolder:
     Args:
         registry: The node.
         name: Of the lease.
+        node: Name of the node; '' makes one up. Nodes of one name share out leases among them evenly with the others.
     """
 
-    def __init__(self, registry: Registry, name: str = store.DELIVERY_LEASE) -> None:
+    def __init__(self, registry: Registry, name: str = store.DELIVERY_LEASE, node: str = "") -> None:
         self._registry = registry
         self._name = name
-        self._node = os.urandom(8).hex()
+        self._node = node or os.urandom(8).hex()
         self._renewed_at = 0.0
         self._seen: Lease | None = None
         self._seen_at = 0.0
         self._waiting = 0
 
-    async def hold(self) -> bool:
-        """Return whether this node sends, after renewing or taking the lease where that is due."""
+    def is_held(self) -> bool:
+        """Whether the lease names this node, as far as this node has read the log."""
+        lease = store.find_lease(self._registry.state, self._name)
+        return lease is not None and lease.node == self._node
+
+    async def hold(self, *, takes_over: bool = True) -> bool:
+        """Return whether this node has the lease, after renewing or taking it where that is due.
+
+        Args:
+            takes_over: Whether it may be taken from a node that stands still.
+        """
         lease, now = store.find_lease(self._registry.state, self._name), time.monotonic()
         if lease is not None and lease.node == self._node:
             if now - self._renewed_at < RENEWAL_SECONDS:
                 return True
-        elif lease is not None and lease.node:
+        else:
             if lease != self._seen:
                 self._seen, self._seen_at = lease, now
-            if now - self._seen_at < TAKEOVER_SECONDS:
+            is_free = lease is None or not lease.node
+            if not is_free and not takes_over:
+                return False
+            others_first = min(_SHARE_SECONDS * self._count_leases(), _LONGEST_SHARE)
+            if now - self._seen_at < (others_first if is_free else TAKEOVER_SECONDS):
                 return False
         is_held = await store.take_lease(self._registry, lease, self._node, self._name)
         if is_held:
             self._renewed_at = time.monotonic()
         return is_held
+
+    def _count_leases(self) -> int:
+        """Return how many leases name this node."""
+        return sum(lease.node == self._node for lease in store.list_leases(self._registry.state).values())
+
+    def begin_to_wait(self) -> None:
+        """Count from now for how long the lease stands still: nobody had to renew it while there was nothing to do."""
+        self._seen_at = time.monotonic()
 
     async def release(self) -> None:
         """Let another node send at once, if it is this one that does."""
@@ -61,7 +86,7 @@ class LeaseHolder:
     def wait_for_other(self) -> Iterator[None]:
         """Note that another node has something to send: the time the lease stands still counts from the first wait."""
         if not self._waiting:
-            self._seen_at = time.monotonic()
+            self.begin_to_wait()
         self._waiting += 1
         try:
             yield

@@ -80,7 +80,7 @@ class DeliveryStatus(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class Lease(msgspec.Struct, frozen=True):
-    """Which node sends, '' for none. turn rises while it is at work; one that stands still means that it is gone."""
+    """Which node does a piece of work, '' for none. turn rises meanwhile; one that stands still: the node is gone."""
 
     node: str
     turn: int
@@ -102,6 +102,12 @@ def find_lease(state: State, name: str = DELIVERY_LEASE) -> Lease | None:
     found = state.collections.get(LEASE_COLLECTION)
     text = None if found is None else found.items.get((name,))
     return None if text is None else _lease_decoder.decode(text)
+
+
+def list_leases(state: State) -> dict[str, Lease]:
+    """Return all leases by their names."""
+    found = state.collections.get(LEASE_COLLECTION)
+    return {} if found is None else {key[0]: _lease_decoder.decode(text) for key, text in found.items.items()}
 
 
 async def save_status(registry: Registry, collection: str, name: str, status: DeliveryStatus) -> DeliveryStatus:
@@ -156,3 +162,12 @@ async def take_lease(registry: Registry, seen: Lease | None, node: str, name: st
         return {(name,): msgspec.json.encode(Lease(node, 1 if seen is None else seen.turn + 1))}, True
 
     return await collections.edit_collection(registry, LEASE_COLLECTION, change, via=_VIA)
+
+
+async def forget_lease(registry: Registry, name: str) -> None:
+    """Remove the lease of work that nobody does any more."""
+
+    def change(items: Items) -> tuple[Changes, None]:
+        return ({(name,): None} if (name,) in items else {}), None
+
+    await collections.edit_collection(registry, LEASE_COLLECTION, change, via=_VIA)

@@ -14,13 +14,16 @@ from msgspec.structs import replace
 from stele.core.access import REGISTRY_RESOURCE, Operation
 from stele.core.state import State
 from stele.errors import AlreadyExists, InvalidName, InvalidRequest, NotFound, TooLarge
+from stele.protocol.replication import SettingsScope
 from stele.service import collections
 from stele.service.collections import Changes, Items
+from stele.service.delivery.status import find_lease, forget_lease
 from stele.service.registry import Registry
 from stele.service.subject_patterns import Renaming
 
 COLLECTION: Final = "replications"
 STATUS: Final = "replications.status"
+_LEASE: Final = "replication/"
 HIDDEN: Final = "[hidden]"
 """What answers show in the place of a secret."""
 MOST_REPLICATIONS: Final = 100
@@ -48,6 +51,14 @@ class RegistryKind(StrEnum):
     """Whatever speaks the Confluent API."""
     CNCF = "cncf"
     """A server of the CNCF Schema Registry API 0.2; only to pull from."""
+    XREGISTRY = "xregistry"
+    """A server of xRegistry 1.0 with the schema extension; only to pull from."""
+    APICURIO = "apicurio"
+    """An Apicurio registry, by its own API; only to pull from. `confluent` is for its Confluent API."""
+
+
+PUSH_KINDS: Final = frozenset({RegistryKind.STELE, RegistryKind.CONFLUENT})
+"""Registries that take replicas."""
 
 
 class RunState(StrEnum):
@@ -99,6 +110,7 @@ class Replication(msgspec.Struct, frozen=True):
         namespace: Format of names of namespaces at the target; `${namespace}` is the name at the source.
         poll_seconds: Pause between two looks at a registry that does not tell of changes.
         state: Whether it is at work.
+        settings: Whose settings are replicated.
     """
 
     name: str
@@ -109,6 +121,7 @@ class Replication(msgspec.Struct, frozen=True):
     namespace: str = "${namespace}"
     poll_seconds: float = 1.0
     state: RunState = RunState.RUNNING
+    settings: SettingsScope = SettingsScope.SUBJECTS
 
     def require_valid(self) -> None:
         """Raise `InvalidRequest` or `InvalidName` for what cannot be run."""
@@ -125,8 +138,8 @@ class Replication(msgspec.Struct, frozen=True):
             raise InvalidRequest(f"subjects has 1 to {_MOST_PATTERNS} patterns; `:*:` is everything")
         if not 0.1 <= self.poll_seconds <= 86_400:
             raise InvalidRequest("poll_seconds is between 0.1 and 86400")
-        if self.direction is ReplicationDirection.PUSH and self.registry.kind is RegistryKind.CNCF:
-            raise InvalidRequest("a CNCF registry cannot be pushed to: it gives version numbers itself")
+        if self.direction is ReplicationDirection.PUSH and self.registry.kind not in PUSH_KINDS:
+            raise InvalidRequest(f"a registry of kind {self.registry.kind} can only be pulled from")
         Renaming(self.rename, self.namespace).require_valid()
 
     def hide_secrets(self) -> Replication:
@@ -155,6 +168,7 @@ class ReplicationStatus(msgspec.Struct, frozen=True, omit_defaults=True):
         registered: Versions that were registered at the target, in all.
         removed: Versions that were deleted there, in all.
         mapped: Versions that got another schema id there, in all.
+        settings: Levels whose settings were changed there, in all.
         same: Versions that were there at the last comparison of everything.
         failures: Attempts that failed since the last good one.
         errors: Attempts that failed, in all.
@@ -171,6 +185,7 @@ class ReplicationStatus(msgspec.Struct, frozen=True, omit_defaults=True):
     registered: int = 0
     removed: int = 0
     mapped: int = 0
+    settings: int = 0
     same: int = 0
     failures: int = 0
     errors: int = 0
@@ -189,11 +204,12 @@ class ReplicationStatus(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class ReplicationOverview(msgspec.Struct, frozen=True):
-    """A replication without its secrets, how far it is, and its lag in seconds."""
+    """A replication without its secrets, how far it is, its lag in seconds, and the node at work; '' for none."""
 
     replication: Replication
     status: ReplicationStatus
     lag_seconds: float
+    node: str = ""
 
 
 _document = msgspec.json.Decoder(Replication)
@@ -216,6 +232,17 @@ def list_statuses(state: State) -> dict[str, ReplicationStatus]:
     """Return how far each replication is that was ever at work and is there still, by name."""
     found = state.collections.get(STATUS)
     return {} if found is None else {key[0]: _status.decode(text) for key, text in found.items.items()}
+
+
+def name_lease(name: str) -> str:
+    """Return the name of the lease of a replication."""
+    return f"{_LEASE}{name}"
+
+
+def find_node(state: State, name: str) -> str:
+    """Return the node that applies the changes of a replication; '' where none does."""
+    lease = find_lease(state, name_lease(name))
+    return "" if lease is None else lease.node
 
 
 async def save_status(registry: Registry, name: str, status: ReplicationStatus) -> None:
@@ -288,6 +315,7 @@ async def delete_replication(registry: Registry, name: str) -> None:
 
     await collections.edit_collection(registry, COLLECTION, change, via=_VIA)
     await collections.edit_collection(registry, STATUS, forget, via=_VIA)
+    await forget_lease(registry, name_lease(name))
 
 
 def _require(items: Items, name: str) -> Replication:
@@ -299,4 +327,5 @@ def _require(items: Items, name: str) -> Replication:
 
 def _describe(state: State, replication: Replication) -> ReplicationOverview:
     status = find_status(state, replication.name)
-    return ReplicationOverview(replication.hide_secrets(), status, round(status.measure_lag(), 3))
+    node = find_node(state, replication.name) if replication.state is RunState.RUNNING else ""
+    return ReplicationOverview(replication.hide_secrets(), status, round(status.measure_lag(), 3), node)

@@ -61,6 +61,7 @@ from stele.protocol.replication import (
     ConflictCode,
     ImportAnswer,
     ImportedVersionRefusal,
+    LevelName,
     MappedId,
     ReplicaImportRequest,
     ReplicaState,
@@ -70,6 +71,7 @@ from stele.service import collections
 from stele.service.collections import Changes, Items
 from stele.service.registry import Registry
 from stele.service.replication.reading import TOMBSTONES, Tombstone, find_tombstone
+from stele.service.replication.settings import forget_subject_settings, import_level_settings
 
 _AT_ONCE: Final = 256
 """Versions under way at a time: what the log takes as one batch."""
@@ -88,7 +90,9 @@ async def import_versions(registry: Registry, request: ReplicaImportRequest) -> 
     for wave in _split_into_waves(request.versions):
         await asyncio.gather(*(work.register(row) for row in wave))
     await work.soft_delete([*request.deleted, *(row.uid for row in request.versions if _is_soft_deleted(row))])
-    return ImportAnswer(work.registered, work.removed, work.refused, work.mapped)
+    changed, unset = await import_level_settings(registry, request.settings)
+    refused = [LevelName(row.namespace, row.subject) for row in unset]
+    return ImportAnswer(work.registered, work.removed, work.refused, work.mapped, changed, refused)
 
 
 def _is_soft_deleted(row: ReplicaVersion) -> bool:
@@ -196,6 +200,8 @@ class _Import:
                 self._refuse(uid, ConflictCode.IN_USE, str(error))
         else:
             self.removed += len(uids)
+            if is_whole:
+                await forget_subject_settings(self._registry, [subject.key])
 
     async def _delete(self, command: Command) -> None:
         with suppress(NotFound, AlreadySoftDeleted):  # It is gone, or was soft-deleted before.

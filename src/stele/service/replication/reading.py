@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from typing import Final
 
 import msgspec
+from msgspec.structs import replace
 
 from stele.core import queries
 from stele.core.access import REGISTRY_RESOURCE, Operation, namespace_resource, subject_resource
@@ -23,6 +24,7 @@ from stele.protocol.replication import (
 )
 from stele.service import collections
 from stele.service.registry import Registry
+from stele.service.replication.settings import read_level_settings
 
 TOMBSTONES: Final = "replications.tombstones"
 """Replicas whose originals were purged: by uid, so that no other replica brings them back."""
@@ -62,8 +64,15 @@ async def read_versions(registry: Registry, base: str, request: ReadRequest) -> 
         StoreError: The log cannot be read.
     """
     state = await registry.fresh_state()
-    if len(request.uids or ()) > MOST_NAMED or len(request.subjects or ()) > MOST_NAMED:
-        raise TooLarge(f"a request names at most {MOST_NAMED} subjects or uids")
+    if max(map(len, (request.uids or (), request.subjects or (), request.levels))) > MOST_NAMED:
+        raise TooLarge(f"a request names at most {MOST_NAMED} subjects, uids or levels")
+    answer = await _read_rows(registry, state, base, request)
+    if not request.levels:
+        return answer
+    return replace(answer, settings=read_level_settings(registry, state, request.levels))
+
+
+async def _read_rows(registry: Registry, state: State, base: str, request: ReadRequest) -> ReadAnswer:
     if request.uids is not None:
         return ReadAnswer(base, str(state.seq), _find_rows(registry, state, base, request.uids, texts=request.texts))
     if request.subjects is not None:

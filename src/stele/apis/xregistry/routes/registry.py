@@ -103,6 +103,13 @@ async def get_model_source(operations: InjectedOperations) -> Response[Any]:
     return json_response((await operations.get_configuration())["modelsource"])
 
 
+@get("/.xregistry", **READ, opt=NO_RIGHT_NEEDED)
+async def list_known_registries(operations: InjectedOperations) -> Response[Any]:
+    # GET /.xregistry
+    """Return the URLs of other xRegistry servers that the setting `known_registries` names."""
+    return json_response({"registries": operations.known_registries})
+
+
 ROUTES = [
     get_registry,
     export_registry,
@@ -113,4 +120,5 @@ ROUTES = [
     get_offered_capabilities,
     get_model,
     get_model_source,
+    list_known_registries,
 ]

@@ -1,0 +1,163 @@
+"""Whether the lists of a Confluent-compatible registry changed, asked for as little as that registry lets us.
+
+A registry that gives entity tags is asked whether its lists have others. One that makes pages is asked for the end of
+its lists and for its subjects, and for whole lists from time to time. One without `/schemas` is asked for its subjects
+and their version numbers, which also says which subjects changed.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import time
+from concurrent.futures import ThreadPoolExecutor
+from typing import Final, NamedTuple
+from urllib.parse import quote
+
+import httpx
+import msgspec
+
+from stele.errors import NotFound
+from stele.migrate.registry_reader import subject_path
+from stele.replicate.dump_versions import parse_place
+from stele.replicate.foreign_api import AT_ONCE, ForeignApi
+from stele.replicate.registries import Changes
+
+WHOLE_SECONDS: Final = 30.0
+"""How often whole lists are compared where a look at their ends may miss something."""
+_PAGE: Final = 1000
+_MOST_PAGES: Final = 20_000
+_PREFIX: Final = "subjectPrefix=%3A%2A%3A"
+_rows: Final = msgspec.json.Decoder(list[msgspec.Raw])
+_names: Final = msgspec.json.Decoder(list[str])
+_numbers: Final = msgspec.json.Decoder(list[int])
+
+
+class _Page(NamedTuple):
+    """An answer that was seen: its tag, a digest of its body, and how many rows are in it."""
+
+    tag: str
+    digest: bytes
+    rows: int
+
+
+class _Seen(NamedTuple):
+    """What the last look at whole lists found."""
+
+    position: str
+    at: float
+    counts: tuple[int, ...]
+    ends: bytes
+    has_ends: bool
+
+
+class ListWatcher:
+    """Compares the lists of a registry with what they were.
+
+    Args:
+        api: Sends requests.
+    """
+
+    def __init__(self, api: ForeignApi) -> None:
+        self._api = api
+        self._pages: dict[str, _Page] = {}
+        self._seen: _Seen | None = None
+        self._subjects: dict[str, tuple[list[int], list[int]]] = {}
+        self._position = ""
+        self._checked = 0.0
+
+    def look(self, position: str) -> Changes:
+        """Return what changed since a position. Raises `SteleError` where the registry does not answer."""
+        seen = self._seen
+        now = time.monotonic()
+        is_recent = seen is not None and seen.position == position and now - seen.at < WHOLE_SECONDS
+        if seen is not None and is_recent and seen.has_ends and self._digest_ends(seen.counts) == seen.ends:
+            return Changes(frozenset(), position)
+        try:
+            found = self._read_lists(now)
+        except NotFound:
+            return self._look_at_subjects(position, now)
+        if seen is not None and found.position == seen.position:
+            # The ends are those from before the lists were read: what came in between is seen at the next look.
+            found = found._replace(ends=seen.ends)
+        self._seen = found
+        return Changes(frozenset() if found.position == position else None, found.position)
+
+    # --- by lists of versions -------------------------------------------------------------------------------------
+
+    def _read_lists(self, now: float) -> _Seen:
+        """Return what both whole lists are. Raises `NotFound` for a registry without them."""
+        digest = hashlib.sha256()
+        is_paged, is_tagged = True, True
+        counts = []
+        for deleted in ("true", "false"):
+            count = 0
+            previous = b""
+            for number in range(_MOST_PAGES):
+                page = self._read_page(f"/schemas?{_PREFIX}&deleted={deleted}&offset={number * _PAGE}&limit={_PAGE}")
+                if page.digest == previous or page.rows > _PAGE:
+                    is_paged = False  # The server knows no pages and gives everything each time.
+                if page.digest == previous:
+                    break
+                digest.update(page.digest)
+                previous = page.digest
+                count += page.rows
+                is_tagged = is_tagged and bool(page.tag)
+                if page.rows < _PAGE or not is_paged:
+                    break
+            counts.append(count)
+        has_ends = is_paged and not is_tagged
+        ends = self._digest_ends(tuple(counts)) if has_ends else b""
+        return _Seen(digest.hexdigest(), now, tuple(counts), ends, has_ends)
+
+    def _read_page(self, path: str) -> _Page:
+        known = self._pages.get(path)
+        answer = self._api.get(path, {"if-none-match": known.tag} if known is not None and known.tag else None)
+        if known is not None and answer.status_code == httpx.codes.NOT_MODIFIED:
+            return known
+        count = len(self._api.decode(_rows.decode, answer))
+        page = _Page(answer.headers.get("etag", ""), hashlib.sha256(answer.content).digest(), count)
+        if page.tag:
+            self._pages[path] = page
+        return page
+
+    def _digest_ends(self, counts: tuple[int, ...]) -> bytes:
+        """Return a digest of the subjects, and of what follows the last version but one of each list."""
+        digest = hashlib.sha256()
+        for deleted, count in zip(("true", "false"), counts, strict=True):
+            for path in (
+                f"/subjects?{_PREFIX}&deleted={deleted}",
+                f"/schemas?{_PREFIX}&deleted={deleted}&offset={max(count - 1, 0)}&limit=2",
+            ):
+                digest.update(self._api.get(path).content)
+                digest.update(b"\n")
+        return digest.digest()
+
+    # --- by subjects ----------------------------------------------------------------------------------------------
+
+    def _look_at_subjects(self, position: str, now: float) -> Changes:
+        """Return which subjects have other version numbers; from time to time, that anything may have changed."""
+        names = sorted(self._list_names("?deleted=true") | self._list_names(""))
+        with ThreadPoolExecutor(AT_ONCE) as pool:
+            found = dict(zip(names, pool.map(self._list_numbers, names), strict=True))
+        before, self._subjects = self._subjects, found
+        seen = hashlib.sha256(msgspec.json.encode(found)).hexdigest()
+        is_known = bool(position) and position == self._position
+        self._position = seen
+        if not is_known or now - self._checked >= WHOLE_SECONDS:
+            self._checked = now
+            return Changes(None, seen)
+        changed = {name for name in before.keys() | found.keys() if before.get(name) != found.get(name)}
+        return Changes(frozenset(parse_place(name) for name in changed), seen)
+
+    def _list_names(self, query: str) -> set[str]:
+        return set(self._api.decode(_names.decode, self._api.get(f"/subjects{query}")))
+
+    def _list_numbers(self, subject: str) -> tuple[list[int], list[int]]:
+        path = f"/subjects/{quote(subject_path(subject), safe='')}/versions"
+        return self._read_numbers(path), self._read_numbers(f"{path}?deleted=true")
+
+    def _read_numbers(self, path: str) -> list[int]:
+        try:
+            return self._api.decode(_numbers.decode, self._api.get(path))
+        except NotFound:
+            return []

@@ -1,0 +1,125 @@
+"""Requests to registries of other makes that are only read, and what their answers say in our words."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Callable, Mapping
+from datetime import UTC, datetime
+from typing import Final, NamedTuple, TypeVar
+
+import httpx
+import msgspec
+from cachetools import LRUCache
+from msgspec.structs import replace
+
+from stele.core.model import OPAQUE_FORMAT
+from stele.errors import NotFound, Refused, RegistryUnreachable
+from stele.formats.registry import list_formats
+from stele.protocol.replication import ReplicaVersion
+
+T = TypeVar("T")
+
+AT_ONCE: Final = 4
+"""Requests under way at a time."""
+_ALIASES: Final = {"jsonschema": "json", "proto": "protobuf", "xmlschema": "xsd", "custom": OPAQUE_FORMAT}
+_NUMBER: Final = re.compile(r"[1-9][0-9]{0,9}\Z")
+_NOT_MODIFIED: Final = 304
+_KNOWN_BYTES: Final = 32 * 1024 * 1024
+"""Bytes of answers that are remembered."""
+
+
+class _Known(NamedTuple):
+    tag: str
+    answer: httpx.Response
+
+
+class ForeignApi:
+    """Sends requests that read, and remembers the last answers that bear a tag, so that they need not come again.
+
+    Args:
+        client: Sends requests, with credentials where they are needed; it is closed with this.
+        url: Base URI of the API.
+    """
+
+    def __init__(self, client: httpx.Client, url: str) -> None:
+        self.url = url.rstrip("/")
+        self._client = client
+        self._known: LRUCache[str, _Known] = LRUCache(_KNOWN_BYTES, getsizeof=lambda known: len(known.answer.content))
+
+    def get(self, path: str, headers: Mapping[str, str] | None = None) -> httpx.Response:
+        """Return the answer to a request for a path or an absolute URL below the base URI.
+
+        Raises `NotFound`, `Refused`, `RegistryUnreachable`.
+        """
+        url = path if path.startswith(self.url) else self.url + path
+        try:
+            answer = self._client.get(url, headers=dict(headers or {}))
+        except httpx.HTTPError as error:
+            raise RegistryUnreachable(f"{self.url} does not answer: {str(error) or type(error).__name__}") from None
+        if answer.status_code in (404, 405):
+            raise NotFound(f"{self.url} has no {path}")
+        if answer.status_code >= 500:
+            raise RegistryUnreachable(f"{self.url} answered {answer.status_code} to {path}")
+        if answer.status_code >= 300 and answer.status_code != _NOT_MODIFIED:
+            raise Refused(f"{self.url} answered {answer.status_code} to {path}")
+        return answer
+
+    def get_known(self, path: str) -> httpx.Response:
+        """Return an answer; it comes again only if it has changed, from servers that give tags. Raises as `get`."""
+        known = self._known.get(path)
+        answer = self.get(path, {"if-none-match": known.tag} if known else None)
+        if known and answer.status_code == _NOT_MODIFIED:
+            return known.answer
+        tag = answer.headers.get("etag", "")
+        if tag and len(answer.content) <= _KNOWN_BYTES:
+            self._known[path] = _Known(tag, answer)
+        else:
+            self._known.pop(path, None)
+        return answer
+
+    def decode(self, decode: Callable[[bytes], T], answer: httpx.Response) -> T:
+        """Return what a decoder of msgspec makes of an answer. Raises `RegistryUnreachable` for something else."""
+        try:
+            return decode(answer.content)
+        except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+            raise RegistryUnreachable(f"{answer.url} is not what it should be: {error}") from None
+
+    def close(self) -> None:
+        """Close connections."""
+        self._client.close()
+
+
+def parse_format(name: str) -> tuple[str, str]:
+    """Return the format that a name means, and the name where nobody here knows it."""
+    word = re.sub(r"[-_ ]", "", name.partition("/")[0].lower()).rstrip("0123456789.")
+    known = _ALIASES.get(word, word)
+    return (known, "") if known in list_formats() else (OPAQUE_FORMAT, name)
+
+
+def parse_time(text: str) -> int:
+    """Return milliseconds since 1970 (UTC, unless the text says otherwise); 0 for what is no time."""
+    try:
+        moment = datetime.fromisoformat(text)
+    except ValueError:
+        return 0
+    return round((moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp() * 1000)
+
+
+def parse_number(name: str) -> int:
+    """Return the number that the name of a version is; 0 for another name."""
+    return int(name) if _NUMBER.match(name) and int(name) < 2**31 else 0
+
+
+def split_text(data: bytes) -> tuple[str | None, bytes | None]:
+    """Return a document as text, or as bytes where it is no UTF-8."""
+    try:
+        return data.decode(), None
+    except UnicodeDecodeError:
+        return None, data
+
+
+def add_text(row: ReplicaVersion, data: bytes) -> ReplicaVersion:
+    """Return a version with its document."""
+    text, encoded = split_text(data)
+    return replace(row, text=text, base64=encoded, sha256=hashlib.sha256(data).hexdigest())

@@ -1,0 +1,81 @@
+"""Which settings of a target have to change so that they are those of the source: pure.
+
+Of what a target has, only what this replication brought is changed. Everything else is a conflict, so nobody's policy
+is ever loosened behind his back.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, NamedTuple, Protocol, runtime_checkable
+
+from stele.protocol.replication import ConflictCode, LevelName, LevelSettings, SettingsChange, SubjectName
+from stele.replicate.plan import ReplicationConflict, is_same_authority
+
+
+@runtime_checkable
+class SettingsSource(Protocol):
+    """A source that tells of its settings."""
+
+    def read_level_settings(self, levels: Sequence[LevelName]) -> list[LevelSettings] | None:
+        """Return the settings of levels, in their order; None where it does not tell."""
+        ...
+
+
+@runtime_checkable
+class SettingsTarget(Protocol):
+    """A target that takes settings."""
+
+    def read_level_settings(self, levels: Sequence[LevelName]) -> list[LevelSettings] | None:
+        """Return the settings of levels and what was brought there, in their order; None where it does not tell."""
+        ...
+
+    def fit_settings(self, values: dict[str, Any] | None) -> dict[str, Any] | None:
+        """Return what the target can hold of settings."""
+        ...
+
+
+class SettingsPlan(NamedTuple):
+    """What to set, and what stands in the way."""
+
+    changes: tuple[SettingsChange, ...] = ()
+    conflicts: tuple[ReplicationConflict, ...] = ()
+
+
+def plan_settings(
+    wanted: Iterable[LevelSettings],
+    there: Mapping[LevelName, LevelSettings],
+    source: str,
+    authorities: Mapping[SubjectName, str],
+) -> SettingsPlan:
+    """Return what is to be done.
+
+    Args:
+        wanted: Settings of the source, under the target's names.
+        there: Settings of the target.
+        source: Authority of the source.
+        authorities: Authorities of the subjects.
+    """
+    changes: list[SettingsChange] = []
+    conflicts: list[ReplicationConflict] = []
+    for row in wanted:
+        found = there[row.level]
+        if row.values == found.values:
+            continue
+        authority = authorities.get(SubjectName(row.namespace or "", row.subject or "")) if row.subject else None
+        is_from_here = is_same_authority(found.brought_from, source)
+        is_decisive = authority is not None and is_same_authority(authority, source)
+        if found.brought_from and not is_from_here and not is_decisive:
+            if row.subject is None:
+                conflicts.append(_make_conflict(row, f"there they are those of {found.brought_from}"))
+            continue  # Those of a subject come by another replication, which has them sooner or later, too.
+        is_untouched = found.values == found.brought if found.brought_from else found.values is None
+        if is_untouched:
+            changes.append(SettingsChange(row.namespace, row.subject, row.values, found.values, source))
+        elif found.brought_from or row.values is not None:
+            conflicts.append(_make_conflict(row, "somebody else has changed them there"))
+    return SettingsPlan(tuple(changes), tuple(conflicts))
+
+
+def _make_conflict(row: LevelSettings, why: str) -> ReplicationConflict:
+    return ReplicationConflict("", row.namespace or "", row.subject or "", 0, ConflictCode.SETTINGS_DIFFER, why)

@@ -1,0 +1,302 @@
+"""A server of xRegistry 1.0 with the schema extension, walked from group to group; it shows nothing that was deleted.
+
+A version is known by its XID, the time it was made at and its document. So one that was deleted and made again is
+another one, and so is one whose document was replaced; changes of other attributes leave it what it is. Documents are
+asked for again only where the epoch of their version has grown.
+
+Source: docs/protocols/xregistry.md
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from base64 import b64decode
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, Final, NamedTuple
+from urllib.parse import quote, unquote, urljoin
+
+import httpx
+import msgspec
+
+from stele.errors import NotFound, Refused, RegistryUnreachable
+from stele.protocol.cncf import group_id_of, namespace_of
+from stele.protocol.replication import ReplicaState, ReplicaVersion, SubjectName
+from stele.replicate.dump_versions import give_next_lives
+from stele.replicate.foreign_api import AT_ONCE, ForeignApi, add_text, parse_format, parse_number, parse_time
+from stele.replicate.registries import Changes, SourceListing
+
+_PAGE: Final = 500
+_MOST_PAGES: Final = 100_000
+_NEXT: Final = re.compile(r'<([^>]*)>\s*;(?:[^,<]*;)?\s*rel="?next"?')
+_XID: Final = re.compile(r"/schemagroups/([^/]+)/schemas/([^/]+)/versions/([^/]+)\Z")
+_SAFE: Final = "@:~"
+
+
+class _Version(msgspec.Struct, frozen=True):
+    """A version with its attributes; schemabase64 where it was inlined, schemaurl where the document is elsewhere."""
+
+    versionid: str
+    epoch: int = 0
+    createdat: str = ""
+    description: str = ""
+    labels: dict[str, str] | None = None
+    format: str = ""
+    contenttype: str = ""
+    schemabase64: str | None = None
+    schemaurl: str | None = None
+
+
+class _Meta(msgspec.Struct, frozen=True):
+    xref: str = ""
+
+
+class _Schema(msgspec.Struct, frozen=True):
+    schemaid: str
+    meta: _Meta = _Meta()
+    versions: dict[str, _Version] = {}
+
+
+class _Capabilities(msgspec.Struct, frozen=True):
+    flags: frozenset[str] = frozenset()
+    pagination: bool = False
+
+    @property
+    def has_documents(self) -> bool:
+        """Whether lists can bring documents, byte for byte."""
+        return {"inline", "binary"} <= self.flags
+
+    @property
+    def limit(self) -> str:
+        """The parameter that makes pages, where the server makes any."""
+        return f"&limit={_PAGE}" if self.pagination else ""
+
+
+class _Document(NamedTuple):
+    """What a version's document was when its epoch was this."""
+
+    epoch: int
+    createdat: str
+    sha256: str
+
+
+_schemas: Final = msgspec.json.Decoder(dict[str, _Schema])
+_schema: Final = msgspec.json.Decoder(_Schema)
+_any: Final = msgspec.json.Decoder(dict[str, Any])
+_capabilities: Final = msgspec.json.Decoder(_Capabilities)
+
+
+class XRegistrySource:
+    """A registry that is read through that API alone.
+
+    Args:
+        client: Sends requests, with credentials where they are needed; it is closed with this.
+        url: Base URI of the API.
+        authority: URI that is the authority of its schemas; '' is the base URI.
+        poll_seconds: Pause between two looks.
+    """
+
+    def __init__(self, client: httpx.Client, url: str, authority: str = "", poll_seconds: float = 1.0) -> None:
+        self.name = url
+        self.poll_seconds = poll_seconds
+        self._api = ForeignApi(client, url)
+        self._authority = (authority or url).rstrip("/")
+        self._capabilities: _Capabilities | None = None
+        self._documents: dict[str, _Document] = {}
+
+    def get_authority(self) -> str:
+        """Return the authority of its schemas."""
+        return self._authority
+
+    def _load_capabilities(self) -> _Capabilities:
+        """Return what the server can do. Raises `Refused` for one that cannot inline."""
+        if self._capabilities is None:
+            try:
+                found = self._decode(_capabilities, self._api.get("/capabilities"))
+            except NotFound:
+                found = _Capabilities(frozenset({"inline"}))
+            if "inline" not in found.flags:
+                raise Refused(f"{self.name} does not know the flag `inline`, without which it cannot be replicated")
+            self._capabilities = found
+        return self._capabilities
+
+    # --- reading --------------------------------------------------------------------------------------------------
+
+    def read(self, namespace: str | None, subjects: Sequence[SubjectName] | None, *, texts: bool) -> SourceListing:
+        """Return its versions; those that were not seen before, or are wanted, come with their texts."""
+        paths = self._list_collections(namespace) if subjects is None else [_path_of(row) for row in subjects]
+        inlined = (texts or not self._documents) and self._load_capabilities().has_documents
+        with ThreadPoolExecutor(AT_ONCE) as pool:
+            listed = [row for rows in pool.map(lambda path: self._read_versions(path, inlined), paths) for row in rows]
+            found = [row for row in pool.map(lambda pair: self._to_replica(*pair, texts=texts), listed) if row]
+        if subjects is None and namespace is None:
+            kept = {xid for xid, _ in listed}
+            self._documents = {xid: row for xid, row in self._documents.items() if xid in kept}
+        return SourceListing(found, "")
+
+    def _list_collections(self, namespace: str | None) -> list[str]:
+        """Return the paths of the schemas of each group."""
+        if namespace is not None:
+            return [f"/schemagroups/{quote(group_id_of(namespace), safe=_SAFE)}/schemas"]
+        groups = [
+            group for page in self._read_pages("/schemagroups", is_kept=True) for group in self._decode(_any, page)
+        ]
+        return [f"/schemagroups/{quote(group, safe=_SAFE)}/schemas" for group in groups]
+
+    def _decode(self, decoder: msgspec.json.Decoder[Any], answer: httpx.Response) -> Any:
+        return self._api.decode(decoder.decode, answer)
+
+    def _read_pages(self, path: str, *, is_kept: bool = False) -> Iterator[httpx.Response]:
+        """Yield the answers of a collection, one or more; none where it is missing."""
+        url: str | None = path
+        for _ in range(_MOST_PAGES):
+            if url is None:
+                return
+            try:
+                answer = self._api.get_known(url) if is_kept else self._api.get(url)
+            except NotFound:
+                return
+            yield answer
+            url = self._find_next(answer)
+
+    def _find_next(self, answer: httpx.Response) -> str | None:
+        match = _NEXT.search(answer.headers.get("link", ""))
+        if match is None:
+            return None
+        url = urljoin(str(answer.url), match[1])
+        path = url.partition("/schemagroups")[2]
+        # A server behind a proxy may name itself in another way than it was asked by.
+        return f"/schemagroups{path}" if path else None
+
+    def _read_versions(self, path: str, inlined: bool) -> list[tuple[str, _Version]]:
+        """Return the versions of a collection of schemas, or of one schema, by XID."""
+        query = "?inline=versions,meta" + (",versions.schema&binary" if inlined else "")
+        if path.endswith("/schemas"):
+            query += self._load_capabilities().limit
+            schemas = [
+                schema for page in self._read_pages(path + query) for schema in self._decode(_schemas, page).values()
+            ]
+            start = path.removesuffix("/schemas")
+        else:
+            try:
+                schemas = [self._decode(_schema, self._api.get(f"{path}$details{query}"))]
+            except NotFound:
+                return []
+            start = path.rpartition("/schemas/")[0]
+        start = unquote(start)
+        return [
+            (f"{start}/schemas/{schema.schemaid}/versions/{version.versionid}", version)
+            for schema in schemas
+            if not schema.meta.xref
+            for version in schema.versions.values()
+            if not version.schemaurl
+        ]
+
+    def _to_replica(self, xid: str, version: _Version, *, texts: bool) -> ReplicaVersion | None:
+        """Return a version as replication has it; None for one that is gone, or has no document."""
+        known = self._documents.get(xid)
+        data: bytes | None = None
+        if version.schemabase64 is not None:
+            data = _decode_base64(version.schemabase64, xid)
+        elif texts or known is None or (known.epoch, known.createdat) != (version.epoch, version.createdat):
+            data = self._read_document(xid)
+            if data is None:
+                return None
+        if data is not None:
+            known = _Document(version.epoch, version.createdat, hashlib.sha256(data).hexdigest())
+            self._documents[xid] = known
+        assert known is not None
+        _, _, group, _, schema, _, _ = xid.split("/")
+        schema_format, custom = parse_format(version.format)
+        row = ReplicaVersion(
+            uid=self._make_uid(xid, known),
+            namespace=namespace_of(group),
+            subject=schema,
+            version=parse_number(version.versionid),
+            uri=self._authority + quote(xid, safe=_SAFE + "/"),
+            authority=self._authority,
+            format=schema_format,
+            custom_format=custom,
+            sha256=known.sha256,
+            media_type=version.contenttype,
+            description=version.description,
+            labels=version.labels or None,
+            at=parse_time(version.createdat),
+            numbering="never_reuse",
+            written_format=version.format,
+        )
+        return row if data is None else add_text(row, data)
+
+    def _make_uid(self, xid: str, document: _Document) -> str:
+        named = f"{self._authority}\n{xid}\n{parse_time(document.createdat)}\n{document.sha256}"
+        return hashlib.sha256(named.encode("utf-8", "surrogatepass")).hexdigest()[:32]
+
+    def _read_document(self, xid: str) -> bytes | None:
+        """Return a document; None where there is none."""
+        try:
+            answer = self._api.get(quote(xid, safe=_SAFE + "/"))
+        except NotFound:
+            return None
+        return answer.content or None
+
+    def fetch(self, rows: Sequence[ReplicaVersion]) -> list[ReplicaVersion]:
+        """Return these versions with their texts; those that are gone, or are others meanwhile, are left out."""
+        found = []
+        xids = [self._parse_uri(row.uri) or "" for row in rows]
+        with ThreadPoolExecutor(AT_ONCE) as pool:
+            for row, data in zip(rows, pool.map(self._read_document, xids), strict=True):
+                if data is not None and hashlib.sha256(data).hexdigest() == row.sha256:
+                    found.append(add_text(row, data))
+        return found
+
+    def find_fates(self, rows: Sequence[ReplicaVersion]) -> Mapping[str, ReplicaState]:
+        """Return which of those versions are there after all: pages may have shifted while they were read."""
+        xids = [xid for row in rows if (xid := self._parse_uri(row.uri)) is not None]
+        places = {_place_of(xid) for xid in xids}
+        uids = {row.uid for row in self.read(None, sorted(places), texts=False).rows}
+        return {row.uid: ReplicaState.ACTIVE for row in rows if row.uid in uids}
+
+    def _parse_uri(self, uri: str) -> str | None:
+        xid = unquote(uri.removeprefix(self._authority))
+        return xid if uri.startswith(self._authority) and _XID.match(xid) else None
+
+    # --- following ------------------------------------------------------------------------------------------------
+
+    def wait_for_changes(self, position: str, seconds: float) -> Changes:
+        """Say whether its lists are what they were at the last look; whoever asks does the waiting.
+
+        Epochs and times are in them and documents are not. A server that gives tags is asked whether they have changed.
+        """
+        limit = self._load_capabilities().limit
+        digest = hashlib.sha256()
+        for group in self._list_collections(None):
+            for page in self._read_pages(f"{group}?inline=versions,meta{limit}", is_kept=True):
+                digest.update(page.content)
+        seen = digest.hexdigest()
+        return Changes(frozenset() if seen == position else None, seen)
+
+    def rename_revived(self, rows: list[ReplicaVersion], buried: Mapping[str, ReplicaState]) -> list[ReplicaVersion]:
+        """Return the rows, with the uid of a next life for those that the target has buried."""
+        return give_next_lives(rows, buried)
+
+    def close(self) -> None:
+        """Close connections."""
+        self._api.close()
+
+
+def _path_of(place: SubjectName) -> str:
+    group, schema = quote(group_id_of(place.namespace), safe=_SAFE), quote(place.subject, safe=_SAFE)
+    return f"/schemagroups/{group}/schemas/{schema}"
+
+
+def _place_of(xid: str) -> SubjectName:
+    _, _, group, _, schema, _, _ = xid.split("/")
+    return SubjectName(namespace_of(group), schema)
+
+
+def _decode_base64(text: str, xid: str) -> bytes:
+    try:
+        return b64decode(text, validate=True)
+    except ValueError:
+        raise RegistryUnreachable(f"the document of {xid} is not base64") from None

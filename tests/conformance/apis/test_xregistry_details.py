@@ -1,0 +1,75 @@
+"""xRegistry: single sentences of the specification. Numbers of requirements: `xregistry/requirements.table`."""
+
+from __future__ import annotations
+
+import asyncio
+from datetime import datetime
+
+import pytest
+from tests.conformance.apis.in_process import client_of
+from tests.conformance.apis.xregistry_client import A1, DETAILS, GROUP, SCHEMA, XregistryClient, avro, fill
+from tests.conformance.apis.xregistry_world import fronted, xr
+
+from stele.apis.xregistry.errors import CODES
+from stele.errors import InvalidRequest
+from stele.server.dialects import build_dispatcher
+from stele.server.metrics import Metrics
+from stele.server.settings import ServerSettings, load_settings
+from stele.service.registry import Registry
+
+__all__ = ["fronted", "xr"]
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+OTHERS = ("https://prod.example.org/xregistry", "http://other.example:9/")
+
+
+async def test_known_registries(registry: Registry, xr: XregistryClient) -> None:
+    """`/.xregistry` names the registries of the setting, and has an empty list where there are none."""
+    assert await xr.read("/.xregistry") == {"registries": []}
+    settings = ServerSettings(known_registries=OTHERS)
+    async with client_of(build_dispatcher(registry, settings, Metrics())) as client:
+        assert await XregistryClient(client).read("/.xregistry") == {"registries": list(OTHERS)}
+    for method in ("PUT", "POST", "DELETE"):
+        await xr.ask(method, "/.xregistry", {}, code="action_not_supported")
+    with pytest.raises(InvalidRequest, match="known_registries"):
+        load_settings({"known_registries": ("prod.example.org",)}, environ={})
+
+
+async def test_values_that_no_capability_has(xr: XregistryClient) -> None:
+    """A value that a capability cannot have is `capability_value`, which names the values that it can have."""
+    for name, value in (("flags", ["doc", "odd"]), ("ignores", ["odd"]), ("versionmodes", ["semver"])):
+        answer = await xr.ask("PATCH", "/", {"capabilities": {name: value}}, code="capability_value")
+        said = answer.json()["args"]
+        assert (said["field"], said["value"]) == (name, value[-1])
+        assert said["list"]
+    for name, given in (("flags", "doc"), ("pagination", "yes"), ("flags", [1])):
+        await xr.ask("PATCH", "/", {"capabilities": {name: given}}, code="capability_value")
+
+
+async def test_titles_say_something(xr: XregistryClient) -> None:
+    """No error has an empty title, also where the title is nothing but an argument."""
+    assert all(entry.title.strip() for entry in CODES.values())
+    answer = await xr.ask("POST", "/schemagroups", {"g": 5}, code="bad_request")
+    assert answer.json()["title"].strip()
+
+
+async def test_needless_percent_encoding(xr: XregistryClient) -> None:
+    """Headers with lower-case digits, and characters that need not have been encoded, are read as what they mean."""
+    headers = {"xRegistry_format": "Avro%2f1%2E11", "xRegistry_description": "%41%c3%bc", "Content_Type": "text/plain"}
+    await xr.ask("PUT", SCHEMA, A1, status=201, **headers)
+    body = await xr.read(DETAILS)
+    assert (body["format"], body["description"]) == ("Avro/1.11", "Aü")
+
+
+async def test_a_reference_that_ends_has_its_old_time_of_creation(xr: XregistryClient) -> None:
+    """A schema that refers to another one no more was created when it was, and modified now."""
+    await fill(xr, A1)
+    await fill(xr, A1, schema=f"{GROUP}/schemas/t")
+    before = await xr.read(f"{SCHEMA}/meta")
+    await asyncio.sleep(0.002)
+    await xr.ask("PUT", f"{SCHEMA}/meta", {"xref": f"{GROUP}/schemas/t"})
+    await xr.ask("PUT", DETAILS, {"meta": {"xref": None}, **avro()})
+    after = await xr.read(f"{SCHEMA}/meta")
+    assert "xref" not in after
+    assert after["createdat"] == before["createdat"]
+    assert datetime.fromisoformat(after["modifiedat"]) > datetime.fromisoformat(before["modifiedat"])
+    assert after["epoch"] > before["epoch"]

@@ -1,0 +1,247 @@
+"""Confluent-compatible registries that lack something: pages, tags, lists, deleted versions, the mode IMPORT."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import httpx
+import pytest
+
+from stele.client import Retry, Schema, SchemaRegistryClient
+from stele.protocol.replication import ConflictCode, SubjectName
+from stele.replicate import confluent_changes
+from stele.replicate.confluent_source import ConfluentSource
+from stele.replicate.confluent_target import ConfluentTarget
+from stele.replicate.dump_target import ProcessMemory
+from stele.replicate.foreign_api import ForeignApi
+from stele.replicate.replicator import Replicator
+from stele.replicate.stele_registry import HttpApi, SteleRegistry
+from stele.testing import registry
+from stele.testing.registry_box import RegistryBox
+
+AUTHORITY = "http://confluent.example"
+Change = Callable[[httpx.Request], httpx.Response | None]
+
+
+@pytest.fixture(scope="module")
+def boxes() -> Iterator[list[RegistryBox]]:
+    """One that answers as Karapace does, and one that is a Stele."""
+    with (
+        registry(public_url="http://a.example", confluent_profile="karapace") as first,
+        registry(public_url="http://b.example") as second,
+    ):
+        yield [first, second]
+
+
+@pytest.fixture
+def a(boxes: list[RegistryBox]) -> RegistryBox:
+    """What stands behind the registry of another make."""
+    boxes[0].reset()
+    return boxes[0]
+
+
+@pytest.fixture
+def b(boxes: list[RegistryBox]) -> RegistryBox:
+    """Our registry."""
+    boxes[1].reset()
+    return boxes[1]
+
+
+class OtherMake(httpx.BaseTransport):
+    """A registry with less than ours: without routes, parameters and entity tags.
+
+    Attributes:
+        asked: Requests since it was last emptied, each with the bytes and status of the answer.
+    """
+
+    def __init__(
+        self,
+        box: RegistryBox,
+        *,
+        missing: tuple[tuple[str, str], ...],
+        ignored: tuple[str, ...],
+        has_tags: bool = False,
+    ) -> None:
+        self._inner = box.transport
+        self._missing = missing
+        self._ignored = ignored
+        self._has_tags = has_tags
+        self.asked: list[tuple[str, int, int]] = []
+
+    def handle_request(self, request: httpx.Request) -> httpx.Response:
+        """Answer a request."""
+        if any(request.method == method and request.url.path.startswith(path) for method, path in self._missing):
+            return httpx.Response(405 if request.method == "PUT" else 404, json="Not Found", request=request)
+        query = [pair for pair in request.url.params.multi_items() if pair[0] not in self._ignored]
+        headers = {name: value for name, value in request.headers.items() if name != "accept-encoding"}
+        url = request.url.copy_with(params=query)
+        answer = self._inner.handle_request(httpx.Request(request.method, url, headers=headers, content=request.read()))
+        body = answer.read()
+        self.asked.append((request.url.path, len(body), answer.status_code))
+        kept = {"content-type": answer.headers.get("content-type", "")}
+        if self._has_tags:
+            kept["etag"] = answer.headers.get("etag", "")
+        return httpx.Response(answer.status_code, headers=kept, content=body, request=request)
+
+
+def karapace(box: RegistryBox, *more: str) -> OtherMake:
+    """Karapace: no pages, no contexts, no mode but READWRITE; more names parameters that it ignores besides."""
+    missing = (("PUT", "/mode"), ("DELETE", "/mode"), ("GET", "/contexts"), ("POST", "/subjects:import"))
+    return OtherMake(box, missing=missing, ignored=("offset", "limit", "subjectPrefix", "aliases", *more))
+
+
+def paged(box: RegistryBox) -> OtherMake:
+    """A registry with pages and without tags, as Confluent's is."""
+    return OtherMake(box, missing=(), ignored=())
+
+
+def listless(box: RegistryBox) -> OtherMake:
+    """A registry without `/schemas`, as Redpanda's and Apicurio's are."""
+    return OtherMake(box, missing=(("GET", "/schemas"),), ignored=())
+
+
+def open_source(box: RegistryBox, make: OtherMake) -> ConfluentSource:
+    """A source of that make."""
+    client = SchemaRegistryClient(box.url, transport=make, retry=Retry(rounds=1), cache_size=0)
+    api = ForeignApi(httpx.Client(transport=make), box.url)
+    return ConfluentSource(client, api, box.url, AUTHORITY)
+
+
+def stele(box: RegistryBox) -> SteleRegistry:
+    """Our registry."""
+    return SteleRegistry(HttpApi(box.client), box.url)
+
+
+def test_karapace_is_followed(a: RegistryBox, b: RegistryBox) -> None:
+    """Versions, soft and hard deletions and new lives arrive from a registry without pages and tags."""
+    replicator = Replicator(open_source(a, karapace(a)), stele(b))
+    a.register_all({"x": '"int"', "y": '"long"'})
+    position = replicator.source.wait_for_changes("", 0).position
+    assert replicator.synchronize().registered == 2
+    assert replicator.source.wait_for_changes(position, 0).subjects == frozenset()
+    a.client.delete_subject("y")
+    assert replicator.source.wait_for_changes(position, 0).subjects is None
+    assert replicator.synchronize().removed == 1
+    assert (b.client.subjects(), b.client.subjects(deleted=True)) == (["x"], ["x", "y"])
+    a.client.delete_subject("x")
+    for subject in ("x", "y"):
+        a.client.delete_subject(subject, permanent=True)
+    a.register_all({"x": '"bytes"'})
+    outcome = replicator.synchronize()
+    assert (outcome.registered, outcome.removed, outcome.conflicts) == (1, 2, ())
+    assert b.client.version("x").text == '"bytes"'
+
+
+def test_a_registry_that_hides_deleted_versions(a: RegistryBox, b: RegistryBox) -> None:
+    """Where `deleted=true` is ignored, a soft-deleted version cannot be told from one that is gone: it goes."""
+    replicator = Replicator(open_source(a, karapace(a, "deleted")), stele(b))
+    a.register_all({"x": '"int"', "y": '"long"'})
+    assert replicator.synchronize().registered == 2
+    a.client.delete_subject("y")
+    assert replicator.synchronize().removed == 1
+    assert b.client.subjects(deleted=True) == ["x"]
+
+
+class Nameless(OtherMake):
+    """A registry whose list of schemas does not say what each one is, as that of Apicurio 3.3."""
+
+    def handle_request(self, request: httpx.Request) -> httpx.Response:
+        """Answer a request."""
+        answer = super().handle_request(request)
+        if request.url.path != "/schemas":
+            return answer
+        return httpx.Response(200, json=[{"schema": row["schema"]} for row in answer.json()], request=request)
+
+
+def test_a_list_without_names_is_no_list(a: RegistryBox, b: RegistryBox) -> None:
+    """Versions are read one by one where rows of the list cannot be told apart."""
+    a.register_all({"x": '"int"', "y": '"long"'})
+    replicator = Replicator(open_source(a, Nameless(a, missing=(), ignored=())), stele(b))
+    assert replicator.synchronize().registered == 2
+    assert b.client.version("y").text == '"long"'
+
+
+def test_a_target_without_the_mode_refuses_and_says_why(a: RegistryBox, b: RegistryBox) -> None:
+    """Nothing is written where ids and numbers could not be kept; each version is a conflict with the reason."""
+    b.register_all({"x": '"int"', "y": '"long"'})
+    client = SchemaRegistryClient(a.url, transport=karapace(a), retry=Retry(rounds=1), cache_size=0)
+    target = ConfluentTarget(client, a.url, AUTHORITY, ProcessMemory())
+    outcome = Replicator(stele(b), target).synchronize()
+    assert outcome.registered == 0
+    assert {(row.subject, row.code) for row in outcome.conflicts} == {
+        ("x", ConflictCode.REFUSED),
+        ("y", ConflictCode.REFUSED),
+    }
+    assert "IMPORT" in outcome.conflicts[0].why
+    assert a.client.subjects() == []
+
+
+# --- what a look costs ------------------------------------------------------------------------------------------------
+
+
+def fill(box: RegistryBox, count: int) -> None:
+    """Register so many subjects."""
+    for number in range(count):
+        box.client.register(f"s-{number}", Schema(f'{{"type":"fixed","name":"Name{number}","size":{number + 1}}}'))
+
+
+def test_a_tagged_list_does_not_come_again(a: RegistryBox) -> None:
+    """A registry with entity tags answers a look with no body at all."""
+    fill(a, 5)
+    make = OtherMake(a, missing=(), ignored=(), has_tags=True)
+    source = open_source(a, make)
+    position = source.wait_for_changes("", 0).position
+    make.asked.clear()
+    assert source.wait_for_changes(position, 0).subjects == frozenset()
+    assert {(size, status) for _, size, status in make.asked} == {(0, 304)}
+    a.client.delete_version("s-3", 1)
+    assert source.wait_for_changes(position, 0).subjects is None
+
+
+def test_a_paged_list_is_looked_at_by_its_end(a: RegistryBox, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without tags a look costs a small part of the lists, and sees what comes and goes; later looks see the rest."""
+    fill(a, 40)
+    make = paged(a)
+    source = open_source(a, make)
+    position = source.wait_for_changes("", 0).position
+    whole = sum(size for path, size, _ in make.asked if path == "/schemas")
+    make.asked.clear()
+    assert source.wait_for_changes(position, 0).subjects == frozenset()
+    assert sum(size for path, size, _ in make.asked if path == "/schemas") < whole / 10
+    for change in (
+        lambda: a.client.register("s-0", Schema('{"type":"fixed","name":"Name0","aliases":["b"],"size":1}')),
+        lambda: a.client.delete_version("s-0", 1),
+        lambda: a.client.delete_version("s-0", 1, permanent=True),
+        lambda: a.client.register("new", Schema('"int"')),
+    ):
+        change()
+        changes = source.wait_for_changes(position, 0)
+        assert changes.subjects is None
+        position = changes.position
+    a.client.register("t", Schema('"int"'))
+    a.client.register("t", Schema('"long"'))
+    position = source.wait_for_changes(position, 0).position
+    a.client.delete_version("s-5", 1)
+    a.client.delete_version("s-5", 1, permanent=True)
+    a.client.register("s-5", Schema('"bytes"'))
+    monkeypatch.setattr(confluent_changes, "WHOLE_SECONDS", 0.0)
+    assert source.wait_for_changes(position, 0).subjects is None
+
+
+def test_without_lists_changed_subjects_are_named(a: RegistryBox, b: RegistryBox) -> None:
+    """A registry without `/schemas` is asked for numbers alone, and what changed is read and nothing else."""
+    fill(a, 5)
+    make = listless(a)
+    replicator = Replicator(open_source(a, make), stele(b))
+    position = replicator.source.wait_for_changes("", 0).position
+    assert replicator.synchronize().registered == 5
+    make.asked.clear()
+    assert replicator.source.wait_for_changes(position, 0).subjects == frozenset()
+    assert all(path == "/subjects" or path.endswith("/versions") for path, _, _ in make.asked)
+    a.client.delete_subject("s-2")
+    a.register_all({"new": '"int"'})
+    changes = replicator.source.wait_for_changes(position, 0)
+    assert changes.subjects == {SubjectName("", "s-2"), SubjectName("", "new")}
+    outcome = replicator.synchronize(sorted(changes.subjects))
+    assert (outcome.registered, outcome.removed) == (1, 1)
+    assert replicator.source.wait_for_changes("elsewhere", 0).subjects is None
