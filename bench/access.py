@@ -13,20 +13,17 @@ import asyncio
 import base64
 import itertools
 import json
-import os
-import socket
 import statistics
-import subprocess
 import sys
 import tempfile
 import time
 import urllib.request
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from pathlib import Path
 
 from bench.http_load import Client, cpu_seconds, run_clients
 from bench.report import Row, report
+from bench.server_process import STELE, run_server
 
 from stele.core.access import AccessRule, AccessRules, NamePattern, Operation, Resource, ResourceType
 from stele.core.access_rule_text import print_rule
@@ -81,27 +78,11 @@ def measure_decisions() -> list[Row]:
 # --- reads ----------------------------------------------------------------------------------------------------------
 
 
-@contextmanager
-def running(folder: Path, **settings: str) -> Iterator[tuple[int, int]]:
+def serve(folder: Path, **settings: str) -> AbstractContextManager[tuple[int, int]]:
     """(port, pid) of a server with these settings."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
-    given = {f"STELE_{name.upper()}": value for name, value in settings.items()}
     folder.mkdir()
-    command = [sys.executable, "-m", "stele.cli", "serve", "--port", str(port), "--log-level", "error"]
-    process = subprocess.Popen(command, cwd=folder, env={**os.environ, **given})
-    try:
-        for _ in range(300):
-            try:
-                urllib.request.urlopen(f"http://127.0.0.1:{port}/health/ready", timeout=1).close()
-                break
-            except OSError:
-                time.sleep(0.1)
-        yield port, process.pid
-    finally:
-        process.terminate()
-        process.wait()
+    given = {f"STELE_{name.upper()}": value for name, value in settings.items()}
+    return run_server(lambda port: [sys.executable, *STELE, "--port", str(port)], folder, given)
 
 
 def _register_schemas(port: int, authorization: str) -> None:
@@ -142,7 +123,7 @@ def measure_reads(folder: Path) -> list[Row]:
         "password_file": str(passwords),
     }
     micros: dict[str, list[float]] = {"open": [], "closed": []}
-    with running(folder / "open") as one, running(folder / "closed", **closed) as other:
+    with serve(folder / "open") as one, serve(folder / "closed", **closed) as other:
         servers = {"open": one, "closed": other}
         for port, _ in servers.values():
             _register_schemas(port, authorization)

@@ -11,21 +11,18 @@ from __future__ import annotations
 
 import itertools
 import json
-import os
-import socket
 import statistics
-import subprocess
 import sys
-import time
 import urllib.request
-from collections.abc import Awaitable, Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Awaitable, Callable
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
 import uvloop
 from bench.http_load import Client, cpu_seconds, get, run_clients
 from bench.report import report
+from bench.server_process import run_server
 
 ROUNDS, SECONDS, CONNECTIONS, SCHEMAS, ROUTES = 5, 3.0, 32, 1000, 200
 KINDS = ("bare", "fastapi", "stele")
@@ -129,26 +126,10 @@ def make_clients(port: int) -> list[Client]:
     return [Client(port, itertools.cycle(asked[start:] + asked[:start])) for start in starts]
 
 
-@contextmanager
-def running(kind: str, folder: Path) -> Iterator[tuple[int, int]]:
+def serve_kind(kind: str, folder: Path) -> AbstractContextManager[tuple[int, int]]:
     """(port, pid) of a server of that kind."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
-    command = [sys.executable, "-m", "bench.get_by_id", "serve", kind, str(port)]
-    environ = {**os.environ, "PYTHONPATH": str(Path(__file__).resolve().parent.parent)}
-    process = subprocess.Popen(command, cwd=folder, env=environ)
-    try:
-        for _ in range(200):
-            try:
-                socket.create_connection(("127.0.0.1", port), 0.1).close()
-                break
-            except OSError:
-                time.sleep(0.1)
-        yield port, process.pid
-    finally:
-        process.terminate()
-        process.wait(20)
+    environ = {"PYTHONPATH": str(Path(__file__).resolve().parent.parent)}
+    return run_server(lambda port: [sys.executable, "-m", "bench.get_by_id", "serve", kind, str(port)], folder, environ)
 
 
 def fill(port: int, folder: Path) -> None:
@@ -169,9 +150,13 @@ def main() -> None:
 
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        with running("stele", folder) as (port, _):
+        with serve_kind("stele", folder) as (port, _):
             fill(port, folder)
-        with running("bare", folder) as bare, running("fastapi", folder) as fast, running("stele", folder) as stele:
+        with (
+            serve_kind("bare", folder) as bare,
+            serve_kind("fastapi", folder) as fast,
+            serve_kind("stele", folder) as stele,
+        ):
             servers = dict(zip(KINDS, (bare, fast, stele), strict=True))
             figures: dict[str, list[float]] = {kind: [] for kind in KINDS}
             for turn in range(ROUNDS + 1):

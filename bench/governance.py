@@ -28,7 +28,7 @@ RECORDS = 1_000_000
 ROUNDS = 2
 
 
-def measured(runs: dict[str, Callable[[], object]]) -> dict[str, tuple[float, float]]:
+def measure_audit(runs: dict[str, Callable[[], object]]) -> dict[str, tuple[float, float]]:
     """The least (CPU, wall) seconds of each run; all take turns, after one round that is not counted."""
     best: dict[str, tuple[float, float]] = {}
     for number in range(1 + ROUNDS):
@@ -59,7 +59,7 @@ def main() -> None:
         def noop(df: pyspark.sql.DataFrame) -> None:
             df.write.format("noop").mode("overwrite").save()
 
-        best = measured(
+        best = measure_audit(
             {
                 "from_registry, vm": lambda: noop(from_registry(avro, subject=SUBJECT, registry=known, engine="vm")),
                 "census, frames only": lambda: census(avro, subject=SUBJECT, registry=known, fields=False),

@@ -15,7 +15,6 @@ import asyncio
 import contextlib
 import itertools
 import json
-import socket
 import statistics
 import subprocess
 import sys
@@ -23,11 +22,13 @@ import tempfile
 import time
 import urllib.request
 from collections.abc import AsyncIterator, Iterator
+from contextlib import AbstractContextManager
 from pathlib import Path
 
 from bench.get_by_id import schema
 from bench.http_load import get
 from bench.report import report
+from bench.server_process import STELE, run_server
 
 IDLE, GOOD, HOSTILE, SCHEMAS = 500, 4, 4, 200
 PAUSE = 0.01
@@ -167,24 +168,13 @@ async def _run_rounds(port: int, seconds: float, rounds: int, sent: list[int]) -
     return quiet, hostile
 
 
-@contextlib.contextmanager
-def serve_memory(folder: Path) -> Iterator[int]:
-    """The port of a server as users start it, with an empty store in memory."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-    command = [sys.executable, "-m", "stele.cli", "serve", "--store", "memory:", "--port", str(port)]
-    process = subprocess.Popen([*command, "--log-level", "error"], cwd=folder, stderr=subprocess.DEVNULL)
-    try:
-        for _ in range(200):
-            with contextlib.suppress(OSError):
-                urllib.request.urlopen(f"http://127.0.0.1:{port}/health/ready").read()
-                break
-            time.sleep(0.1)
-        yield port
-    finally:
-        process.terminate()
-        process.wait(30)
+def serve_memory(folder: Path) -> AbstractContextManager[tuple[int, int]]:
+    """(port, pid) of a server as users start it, with an empty store in memory."""
+    return run_server(
+        lambda port: [sys.executable, *STELE, "--store", "memory:", "--port", str(port)],
+        folder,
+        output=subprocess.DEVNULL,
+    )
 
 
 def fill(port: int) -> None:
@@ -206,7 +196,7 @@ def main() -> None:
         asyncio.run(_be_hostile(given.company))
         return
     sent: list[int] = []
-    with tempfile.TemporaryDirectory() as name, serve_memory(Path(name)) as port:
+    with tempfile.TemporaryDirectory() as name, serve_memory(Path(name)) as (port, _):
         fill(port)
         figures = asyncio.run(_run_rounds(port, given.seconds, given.rounds, sent))
     rows = []

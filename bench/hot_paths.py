@@ -21,13 +21,10 @@ import itertools
 import json
 import os
 import re
-import socket
 import statistics
-import subprocess
 import sys
 import tempfile
 import time
-import urllib.request
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -36,6 +33,7 @@ from typing import Any, NamedTuple
 import uvloop
 from bench.http_load import CONTENT_LENGTH, Client, cpu_seconds, get, run_clients
 from bench.report import Row, report
+from bench.server_process import run_server
 
 SUBJECTS, VERSIONS, CONNECTIONS, TAIL_CONNECTIONS = 500, 4, 16, 32
 _VERSION = re.compile(rb'"version":([0-9]+)')
@@ -144,26 +142,18 @@ def serve(kind: str, port: int, store: str) -> None:
 
 
 @contextmanager
-def running(kind: str, folder: Path, store: str) -> Iterator[tuple[int, int]]:
+def serve_kind(kind: str, folder: Path, store: str) -> Iterator[tuple[int, int]]:
     """(port, pid) of a server of that kind, on the first core."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
-    command = [sys.executable, "-m", "bench.hot_paths", "serve", kind, str(port), store]
-    with (folder / f"{kind}.log").open("wb") as log:
-        process = subprocess.Popen(command, cwd=Path(__file__).parent.parent, stderr=log, stdout=log)
-    try:
-        with suppress(AttributeError, OSError):
-            os.sched_setaffinity(process.pid, {_CORES[0]})
-        for _ in range(300):
-            with suppress(OSError):
-                urllib.request.urlopen(f"http://127.0.0.1:{port}/health/ready", timeout=5).close()
-                break
-            time.sleep(0.1)
-        yield port, process.pid
-    finally:
-        process.terminate()
-        process.wait(20)
+    with (
+        (folder / f"{kind}.log").open("wb") as log,
+        run_server(
+            lambda port: [sys.executable, "-m", "bench.hot_paths", "serve", kind, str(port), store],
+            Path(__file__).parent.parent,
+            output=log,
+            core=_CORES[0],
+        ) as server,
+    ):
+        yield server
 
 
 # --- the load -------------------------------------------------------------------------------------------------------
@@ -306,7 +296,7 @@ def main() -> None:
         os.sched_setaffinity(0, {_CORES[-1]})
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        with running("bare", folder, "") as bare, running("stele", folder, options.store) as stele:
+        with serve_kind("bare", folder, "") as bare, serve_kind("stele", folder, options.store) as stele:
             fill(stele[0])
             if options.tail:
                 rows = measure_tails(bare[0], stele[0], options.rounds, options.seconds)

@@ -53,7 +53,7 @@ def one_by_one(dump: Dump, client: SchemaRegistryClient) -> None:
         client.send(Request("POST", build_path("subjects", row.subject, "versions"), ignore_body, body=body))
 
 
-def imported(dump: Dump, client: SchemaRegistryClient) -> None:
+def import_schemas(dump: Dump, client: SchemaRegistryClient) -> None:
     """What `stele import` does, the proof at its end included."""
     assert registry_writer.apply_import(dump, client) == []
     assert registry_writer.plan_import(dump, client).differences == ()
@@ -67,7 +67,7 @@ def send_in_bulk(dump: Dump, client: SchemaRegistryClient) -> None:
         assert writer.write_versions(list(dump.versions[start : start + registry_writer.CHUNK])) == []
 
 
-def _timed(work: Callable[[], object]) -> float:
+def _time_import(work: Callable[[], object]) -> float:
     started = time.perf_counter()
     work()
     return time.perf_counter() - started
@@ -98,21 +98,21 @@ def run(count: int, singly: int, folder: Path) -> list[Row]:
     rows: list[tuple[str, int, float, float]] = []
     ways = (
         ("one by one over HTTP", some, one_by_one),
-        ("import over HTTP", whole, imported),
+        ("import over HTTP", whole, import_schemas),
         ("its requests with versions", whole, send_in_bulk),
     )
     for name, dump, work in ways:
         store = f"sqlite:///{folder}/{work.__name__}.db"
         with serving("--store", store, folder=folder) as server, SchemaRegistryClient(server.url) as client:
             used = tree_seconds(server.process.pid)
-            seconds = _timed(lambda dump=dump, work=work, client=client: work(dump, client))  # type: ignore[misc]  # bound now
+            seconds = _time_import(lambda dump=dump, work=work, client=client: work(dump, client))  # type: ignore[misc]  # bound now
             used = tree_seconds(server.process.pid) - used
             assert _present(client) == len(dump.versions)
         rows.append((name, len(dump.versions), seconds, used))
-    filled, empty, file = f"sqlite:///{folder}/imported.db", f"sqlite:///{folder}/restored.db", folder / "a.zst"
-    rows.append(("export of an archive", count, _timed(lambda: asyncio.run(_archive(filled, file))), 0))
+    filled, empty, file = f"sqlite:///{folder}/import_schemas.db", f"sqlite:///{folder}/restored.db", folder / "a.zst"
+    rows.append(("export of an archive", count, _time_import(lambda: asyncio.run(_archive(filled, file))), 0))
     with serving("--store", empty, folder=folder) as server, SchemaRegistryClient(server.url) as client:
-        rows.append(("restoring that archive", count, _timed(lambda: asyncio.run(_restore(file, empty))), 0))
+        rows.append(("restoring that archive", count, _time_import(lambda: asyncio.run(_restore(file, empty))), 0))
         assert _present(client) == count
     base = rows[0][1] / rows[0][2]
     return [

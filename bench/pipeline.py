@@ -45,7 +45,7 @@ def _pipeline(spark: SparkSession, folder: Path, kind: TableKind) -> Callable[[P
     return run
 
 
-def _written(df: Callable[[], DataFrame]) -> Callable[[Path], None]:
+def _write_records(df: Callable[[], DataFrame]) -> Callable[[Path], None]:
     return lambda place: df().write.parquet(str(place / "files"))
 
 
@@ -59,8 +59,10 @@ def main() -> None:
         write_data(spark, data, records)
         avro = spark.read.parquet(f"{folder}/avro")
         runs = {
-            "copied": _written(lambda: avro),
-            "decoded": _written(lambda: from_registry(avro, subject=SUBJECT, registry=snapshot()).select("value.*")),
+            "copied": _write_records(lambda: avro),
+            "decoded": _write_records(
+                lambda: from_registry(avro, subject=SUBJECT, registry=snapshot()).select("value.*")
+            ),
             "pipeline, iceberg": _pipeline(spark, data, "iceberg"),
             "pipeline, parquet": _pipeline(spark, data, "parquet"),
         }

@@ -14,49 +14,32 @@ import argparse
 import asyncio
 import itertools
 import json
-import os
-import socket
 import statistics
 import subprocess
 import sys
 import tempfile
-import time
-import urllib.request
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack
 from pathlib import Path
 
 from bench.get_by_id import schema
 from bench.http_load import CONTENT_LENGTH
 from bench.report import Row, report
+from bench.server_process import STELE, run_server
 
 CONNECTIONS = (1, 8)
 HERE = Path(__file__).resolve().parent.parent
 
 
-@contextmanager
-def running(tree: Path, folder: Path) -> Iterator[tuple[int, int]]:
+def serve_tree(tree: Path, folder: Path) -> AbstractContextManager[tuple[int, int]]:
     """(port, pid) of the server of a checkout."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
     folder.mkdir()
-    command = [sys.executable, "-m", "stele.cli", "serve", "--port", str(port), "--log-level", "error"]
-    environ = {**os.environ, "PYTHONPATH": str(tree / "src")}
-    process = subprocess.Popen(
-        [*command, "--store", "sqlite:///log.db"], cwd=folder, env=environ, stdout=subprocess.DEVNULL
+    return run_server(
+        lambda port: [sys.executable, *STELE, "--port", str(port), "--store", "sqlite:///log.db"],
+        folder,
+        {"PYTHONPATH": str(tree / "src")},
+        subprocess.DEVNULL,
     )
-    try:
-        for _ in range(300):
-            try:
-                urllib.request.urlopen(f"http://127.0.0.1:{port}/health/ready", timeout=1).close()
-                break
-            except OSError:
-                time.sleep(0.1)
-        yield port, process.pid
-    finally:
-        process.terminate()
-        process.wait(30)
 
 
 def cpu_micros(pid: int) -> float:
@@ -99,7 +82,7 @@ def main() -> None:
     rows: list[Row] = []
     numbers = itertools.count(1)
     with tempfile.TemporaryDirectory() as folder, ExitStack() as started:
-        servers = {name: started.enter_context(running(tree, Path(folder) / name)) for name, tree in trees.items()}
+        servers = {name: started.enter_context(serve_tree(tree, Path(folder) / name)) for name, tree in trees.items()}
         for connections in CONNECTIONS:
             micros: dict[str, list[float]] = {name: [] for name in servers}
             for turn in range(given.rounds + 1):

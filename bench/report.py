@@ -55,7 +55,7 @@ def report(
     columns = list(dict.fromkeys(column for row in rows for column in row))
     table = Table(*columns, title=name)
     for row in rows:
-        table.add_row(*(_shown(row.get(column, "")) for column in columns))
+        table.add_row(*(_print_cell(row.get(column, "")) for column in columns))
     console = Console(width=max(Console().width, 120))
     console.print(table)
     for note in notes:
@@ -67,7 +67,7 @@ def report(
     return path
 
 
-def _shown(value: str | float) -> str:
+def _print_cell(value: str | float) -> str:
     if isinstance(value, str):
         return value
     return f"{value:,.0f}" if isinstance(value, int) or abs(value) >= 1000 else f"{value:.3g}"

@@ -181,7 +181,7 @@ def cpu_seconds() -> float:
     return sum(_SEEN.values()) / os.sysconf("SC_CLK_TCK")
 
 
-def measured(runs: dict[str, Callable[[], DataFrame]]) -> dict[str, tuple[float, float]]:
+def measure_case(runs: dict[str, Callable[[], DataFrame]]) -> dict[str, tuple[float, float]]:
     """The least (CPU, wall) seconds of each run; all take turns, after one round that is not counted."""
     best: dict[str, tuple[float, float]] = {}
     for number in range(1 + ROUNDS):
@@ -196,7 +196,9 @@ def measured(runs: dict[str, Callable[[], DataFrame]]) -> dict[str, tuple[float,
     return best
 
 
-def shown(name: str, records: int, best: dict[str, tuple[float, float]], mine: str, others: dict[str, float]) -> None:
+def print_rows(
+    name: str, records: int, best: dict[str, tuple[float, float]], mine: str, others: dict[str, float]
+) -> None:
     """Print and keep: rows with their cost in that of `mine`; others are how many times cheaper it has to be."""
     unit = best[mine][0]
     rows: list[Row] = [
@@ -229,26 +231,26 @@ def main() -> None:
         known = snapshot()
         newest = known.schemas[-1].text
 
-        def decoded(engine: str) -> DataFrame:
+        def decode_column(engine: str) -> DataFrame:
             return from_registry(avro, subject=SUBJECT, registry=known, engine=engine)
 
-        value = decoded("vm").schema
+        value = decode_column("vm").schema
         udf = usual_udf(known, type_for(known.schemas[-1]))
-        best = measured(
+        best = measure_case(
             {
                 "read the column only": lambda: avro,
                 "to Python and back (identity)": lambda: avro.mapInArrow(lambda batches: batches, avro.schema),
-                "from_registry, jvm": lambda: decoded("jvm"),
-                "from_registry, vm": lambda: decoded("vm"),
+                "from_registry, jvm": lambda: decode_column("jvm"),
+                "from_registry, vm": lambda: decode_column("vm"),
                 "from_avro (one version)": lambda: single.select(from_avro(f.expr("substring(value, 6)"), newest)),
                 "from_json (the same as JSON)": lambda: text.select(f.from_json("value", value["value"].dataType)),
                 "fastavro UDF": lambda: avro.mapInArrow(udf, value),
-                "from_registry, python": lambda: decoded("python"),
+                "from_registry, python": lambda: decode_column("python"),
             }
         )
     spark.stop()
     wanted = {"from_avro (one version)": 1.5, "from_json (the same as JSON)": 5, "fastavro UDF": 20}
-    shown("spark_decode", records, best, "from_registry, jvm", wanted)
+    print_rows("spark_decode", records, best, "from_registry, jvm", wanted)
     by_vm = best["fastavro UDF"][0] / best["from_registry, vm"][0]
     print(f"- from_registry, vm is {by_vm:.2f} times as cheap as fastavro UDF (wanted: 9)")
 

@@ -12,7 +12,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from bench.spark_decode import PACKAGES, RECORDS, SUBJECT, measured, shown, snapshot, write_data
+from bench.spark_decode import PACKAGES, RECORDS, SUBJECT, measure_case, print_rows, snapshot, write_data
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as f
 from pyspark.sql.avro.functions import to_avro
@@ -30,20 +30,20 @@ def main() -> None:
         known = snapshot()
         newest = known.schemas[-1].text
 
-        def encoded(engine: str) -> DataFrame:
+        def encode_column(engine: str) -> DataFrame:
             return to_registry(wide, subject=SUBJECT, registry=known, engine=engine)
 
-        best = measured(
+        best = measure_case(
             {
                 "read the columns only": lambda: wide,
-                "to_registry, jvm": lambda: encoded("jvm"),
-                "to_registry, vm": lambda: encoded("vm"),
+                "to_registry, jvm": lambda: encode_column("jvm"),
+                "to_registry, vm": lambda: encode_column("vm"),
                 "to_avro": lambda: wide.select(to_avro(f.struct("*"), newest)),
                 "to_json": lambda: wide.select(f.to_json(f.struct("*"))),
             }
         )
     spark.stop()
-    shown("spark_encode", records, best, "to_registry, jvm", {"to_avro": 1.5})
+    print_rows("spark_encode", records, best, "to_registry, jvm", {"to_avro": 1.5})
 
 
 if __name__ == "__main__":

@@ -25,7 +25,7 @@ from typing import Any
 
 import pyarrow as pa
 from bench.report import Row, report
-from bench.spark_decode import COLUMNS, RECORDS, ROUNDS, measured, split_columns
+from bench.spark_decode import COLUMNS, RECORDS, ROUNDS, measure_case, split_columns
 from bench.spark_formats_java import CATALOG, add_catalog, call
 from google.protobuf.json_format import MessageToDict
 from pyspark.sql import DataFrame, SparkSession
@@ -75,7 +75,7 @@ JSON = {
 }
 
 
-def known(text: str, schema_type: str) -> SchemaSnapshot:
+def pin_schema(text: str, schema_type: str) -> SchemaSnapshot:
     """A schema under id 1."""
     return SchemaSnapshot((ResolvedSchema(text, schema_type, id=1, subject="orders", version=1),))
 
@@ -97,7 +97,7 @@ def write_data(spark: SparkSession, folder: Path, records: int) -> None:
     text.write.parquet(str(folder / "json"))
     frame = f.concat(f.lit(b"\0\0\0\0\1"), f.encode("value", "UTF-8"))
     spark.read.parquet(str(folder / "json")).select(frame.alias("value")).write.parquet(str(folder / "framed"))
-    proto = to_registry(wide, subject="orders", registry=known(PROTOBUF, "PROTOBUF"))
+    proto = to_registry(wide, subject="orders", registry=pin_schema(PROTOBUF, "PROTOBUF"))
     proto.write.parquet(str(folder / "proto"))
 
 
@@ -127,31 +127,31 @@ def main() -> None:
         write_data(spark, Path(folder), records)
         text, framed, proto = (spark.read.parquet(f"{folder}/{kind}") for kind in ("json", "framed", "proto"))
 
-        def decoded(df: DataFrame, schema: str, schema_type: str) -> DataFrame:
-            return from_registry(df, subject="orders", registry=known(schema, schema_type))
+        def decode_column(df: DataFrame, schema: str, schema_type: str) -> DataFrame:
+            return from_registry(df, subject="orders", registry=pin_schema(schema, schema_type))
 
-        ours = decoded(proto, PROTOBUF, "PROTOBUF").schema
+        ours = decode_column(proto, PROTOBUF, "PROTOBUF").schema
         said = json.dumps(JSON)
-        json_type = decoded(framed, said, "JSON").schema["value"].dataType
-        udf = usual_udf(PROTOBUF, type_for(known(PROTOBUF, "PROTOBUF").schemas[0]))
-        descriptors = parse_schema(known(PROTOBUF, "PROTOBUF").schemas[0]).parsed
+        json_type = decode_column(framed, said, "JSON").schema["value"].dataType
+        udf = usual_udf(PROTOBUF, type_for(pin_schema(PROTOBUF, "PROTOBUF").schemas[0]))
+        descriptors = parse_schema(pin_schema(PROTOBUF, "PROTOBUF").schemas[0]).parsed
         stand_in = call(descriptors, "bench.Order", ours["value"].dataType)
         same = proto.select(f.expr("substring(value, 7)").alias("p")).select(
             f.call_function(stand_in, "p").alias("value")
         )
         theirs, mine = (
             same.where("value.priority = 3").first(),
-            decoded(proto, PROTOBUF, "PROTOBUF").where("value.priority = 3").first(),
+            decode_column(proto, PROTOBUF, "PROTOBUF").where("value.priority = 3").first(),
         )
         assert theirs == mine, f"{CATALOG} does not do the same: {theirs} {mine}"
-        best = measured(
+        best = measure_case(
             {
                 "read the JSON only": lambda: text,
                 "from_json": lambda: text.select(f.from_json("value", json_type)),
-                "from_registry, JSON, validated": lambda: decoded(framed, said, "JSON"),
+                "from_registry, JSON, validated": lambda: decode_column(framed, said, "JSON"),
                 "read the Protobuf only": lambda: proto,
                 "DynamicMessage (stands for from_protobuf)": lambda: same,
-                "from_registry, Protobuf": lambda: decoded(proto, PROTOBUF, "PROTOBUF"),
+                "from_registry, Protobuf": lambda: decode_column(proto, PROTOBUF, "PROTOBUF"),
                 "upb UDF": lambda: proto.mapInArrow(udf, ours),
             }
         )

@@ -73,7 +73,7 @@ def _processes() -> list[tuple[str, int]]:
     return [found[pid][1:] for pid in mine - {str(os.getpid())}]
 
 
-def measured(name: str, engine: str, records: int, run: Callable[[int], DataFrame]) -> Row:
+def measure_case(name: str, engine: str, records: int, run: Callable[[int], DataFrame]) -> Row:
     """One line of the table."""
     watch = Watch()
     watch.start()
@@ -116,7 +116,7 @@ def main() -> None:
 
             for name, run in (("from_registry", decode), ("to_registry", encode)):
                 counts = [max(wanted // MADE, 1) * MADE for wanted in (most // 10, most)]
-                rows += [measured(name, engine, wanted, run) for wanted in counts]
+                rows += [measure_case(name, engine, wanted, run) for wanted in counts]
     spark.stop()
     report(
         "spark_memory",

@@ -67,14 +67,17 @@ def parse_module(path: Path) -> ast.Module:
     return ast.parse(path.read_text(encoding="utf-8"))
 
 
-def imports(path: Path) -> Iterator[tuple[int, str]]:
+@cache
+def imports(path: Path) -> list[tuple[int, str]]:
     """(line, dotted name) of everything a module imports, inside functions too."""
+    found: list[tuple[int, str]] = []
     for node in ast.walk(parse_module(path)):
         if isinstance(node, ast.Import):
-            yield from ((node.lineno, alias.name) for alias in node.names)
+            found += [(node.lineno, alias.name) for alias in node.names]
         elif isinstance(node, ast.ImportFrom) and node.module:
             assert node.level == 0, f"{path}:{node.lineno}: relative import"
-            yield from ((node.lineno, f"{node.module}.{alias.name}") for alias in node.names)
+            found += [(node.lineno, f"{node.module}.{alias.name}") for alias in node.names]
+    return found
 
 
 def test_imports_go_downwards() -> None:

@@ -11,6 +11,7 @@ from __future__ import annotations
 import argparse
 import ast
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 from stele.formats.graph import strongly_connected
@@ -34,6 +35,7 @@ def _imported_names(tree: ast.Module) -> Iterator[tuple[str, str]]:
             yield from ((node.module, alias.name) for alias in node.names)
 
 
+@cache
 def build_import_graph(source: Path = SOURCE) -> dict[str, set[str]]:
     """Return the modules that each module below the folder imports by name; other packages are left out."""
     paths = {module_name(path, source): path for path in sorted(source.rglob("*.py"))}

@@ -208,10 +208,10 @@ def protobuf_case(message: type[Message], package: str) -> Case:
     value.id, value.note, value.raw = 7, "ring twice", b"\0\xff"
     value.lines.add(text="one")
     value.lines.add(text="two")
-    return Case("PROTOBUF", PROTOBUF % package, value, _shown, message)
+    return Case("PROTOBUF", PROTOBUF % package, value, _as_dict, message)
 
 
-def _shown(message: Message) -> dict[str, Any]:
+def _as_dict(message: Message) -> dict[str, Any]:
     shown: dict[str, Any] = MessageToDict(message, preserving_proto_field_name=True)
     return shown
 

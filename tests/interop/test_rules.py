@@ -189,7 +189,7 @@ def renaming(before: str, after: str) -> dict[str, list[Rule]]:
     return {"migration_rules": [up, down]}
 
 
-def named(case: Case, name: str) -> str:
+def name_schema(case: Case, name: str) -> str:
     """The schema with another name for the note, and without bytes: their JSONATA rules take no bytes."""
     if case.name == "AVRO":
         fields = [field for field in AVRO["fields"] if field["name"] != "raw"]
@@ -207,11 +207,13 @@ def test_migrations(case: Case, ours: SchemaRegistryClient, theirs: TheirClient,
     ours.set_config(ConfigUpdateRequest(compatibility="NONE"), subject)
     if case.name == "AVRO":
         case.value.pop("raw")
-    ours.register(subject, case.schema(text=named(case, "note"), metadata=Metadata(properties={"mark": "first"})))
+    ours.register(subject, case.schema(text=name_schema(case, "note"), metadata=Metadata(properties={"mark": "first"})))
     old = case.we_write(ours, topic)
     for before, after in (("note", "remark"), ("remark", "word")):
         mark = Metadata(properties={"mark": after})  # without, a version inherits those of the one before
-        ours.register(subject, case.schema(text=named(case, after), rule_set=renaming(before, after), metadata=mark))
+        ours.register(
+            subject, case.schema(text=name_schema(case, after), rule_set=renaming(before, after), metadata=mark)
+        )
     mine = case.we_read(ours, topic, old, latest=True)
     assert mine["word"] == "ring twice"
     assert not {"note", "remark"} & set(mine)
@@ -233,7 +235,7 @@ def test_identity_in_a_header(case: Case, ours: SchemaRegistryClient, theirs: Th
     ours.set_config(ConfigUpdateRequest(compatibility="NONE"), subject)
     if case.name == "AVRO":
         case.value.pop("raw")
-    ours.register(subject, case.schema(text=named(case, "note"), rule_set={"encoding_rules": [whole]}))
+    ours.register(subject, case.schema(text=name_schema(case, "note"), rule_set={"encoding_rules": [whole]}))
     kind = {"AVRO": AvroSerializer, "JSON": JsonSerializer, "PROTOBUF": ProtobufSerializer}[case.name]
     headers: Headers = []
     serializer: Any = kind(ours, use_latest=True, id_in=IdPlace.HEADER, rules=Rules({"secret": SECRET}))
@@ -242,7 +244,7 @@ def test_identity_in_a_header(case: Case, ours: SchemaRegistryClient, theirs: Th
     assert case.they_read(theirs, topic, data, headers=headers) == case.plain(case.value)
     assert case.we_read(ours, topic, data, headers=headers) == case.plain(case.value)
     more = {"encoding_rules": [whole], **renaming("note", "word")}
-    ours.register(subject, case.schema(text=named(case, "word"), rule_set=more))
+    ours.register(subject, case.schema(text=name_schema(case, "word"), rule_set=more))
     assert case.we_read(ours, topic, data, headers=headers, latest=True)["word"] == "ring twice"
 
 

@@ -188,7 +188,7 @@ _MIX = [registers] * 10 + [imports] + [deletions] * 5 + [catalogue] * 3 + [setti
 commands: st.SearchStrategy[cmd.Command] = st.sampled_from(_MIX).flatmap(lambda kind: kind)
 
 
-def _wiped(key: SubjectKey, ordinal: int | None) -> list[cmd.Command]:
+def _delete_twice(key: SubjectKey, ordinal: int | None) -> list[cmd.Command]:
     """Both steps of a deletion, which chance alone seldom takes."""
     steps = (cmd.DeleteMode.SOFT, cmd.DeleteMode.HARD)
     if ordinal is None:
@@ -196,7 +196,7 @@ def _wiped(key: SubjectKey, ordinal: int | None) -> list[cmd.Command]:
     return [cmd.DeleteVersion(key, ordinal, removal) for removal in steps]
 
 
-_wipes = st.builds(_wiped, keys, st.none() | ordinals)
+_wipes = st.builds(_delete_twice, keys, st.none() | ordinals)
 _steps = st.sampled_from([commands.map(lambda one: [one])] * 6 + [_wipes]).flatmap(lambda kind: kind)
 sequences = st.lists(_steps, min_size=12, max_size=40).map(lambda steps: [one for step in steps for one in step])
 
@@ -209,7 +209,7 @@ def stamp(number: int) -> EventMetadata:
     return EventMetadata(number.to_bytes(16, "big"), 1_700_000_000_000 + number, "ann" if number % 3 else "", "test")
 
 
-def decided(
+def decide_and_fold(
     state: State,
     command: cmd.Command,
     by: EventMetadata,
@@ -243,7 +243,7 @@ class Node:
         """Decide on what is known; append if nobody was faster, else catch up and decide again."""
         while True:
             try:
-                decision = decided(self.state, command, by)
+                decision = decide_and_fold(self.state, command, by)
             except SteleError as error:
                 if self.state.seq == len(self.log):
                     return error
@@ -258,7 +258,7 @@ class Node:
             return decision.outcome
 
 
-def executed(drawn: Iterable[cmd.Command]) -> Node:
+def execute_commands(drawn: Iterable[cmd.Command]) -> Node:
     """A node after those commands, refused or not."""
     node = Node([])
     for number, command in enumerate(drawn, 1):

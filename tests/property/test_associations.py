@@ -91,7 +91,7 @@ def _require_sound(rows: list[dict[str, Any]], live: set[str]) -> None:
     assert len({row["guid"] for row in rows}) == len(rows)
 
 
-async def _opened() -> Registry:
+async def _open_registry() -> Registry:
     return await Registry.open(await open_log("memory:"))
 
 
@@ -99,7 +99,7 @@ def test_associations_are_sound() -> None:
     """A strong one is alone, a frozen one strong, every subject is live, refusals change nothing, repeats neither."""
     met: Counter[int] = Counter()
     with asyncio.Runner() as runner:
-        node = runner.run(_opened())
+        node = runner.run(_open_registry())
         app = application(node)
 
         @settings(max_examples=scale_examples(60), deadline=None)

@@ -15,9 +15,9 @@ from tests.property.core_machine import (
     TEXTS,
     Node,
     all_subjects,
-    decided,
+    decide_and_fold,
     document,
-    executed,
+    execute_commands,
     facts,
     keys,
     reads,
@@ -227,7 +227,7 @@ def test_ordinals_and_lane_versions_rise(drawn: list[cmd.Command]) -> None:
     state = State()
     for number, command in enumerate(drawn, 1):
         try:
-            decision = decided(state, command, stamp(number))
+            decision = decide_and_fold(state, command, stamp(number))
         except SteleError:
             continue
         for event in decision.events:
@@ -330,10 +330,12 @@ def test_a_policy_of_any_level_is_enforced(drawn: list[cmd.Command]) -> None:
 @given(sequences, st.integers(0, 4), keys)
 def test_only_live_versions_are_asked_about(drawn: list[cmd.Command], number: int, key: SubjectKey) -> None:
     """No question names a text that only retired versions of the subject have."""
-    node = executed(drawn)
+    node = execute_commands(drawn)
     asked: dict[CompatibilityRequest, tuple[Finding, ...]] = {}
     with suppress(SteleError):
-        decided(node.state, cmd.RegisterSchema(key, document(number), equality=cmd.Equality.NEVER), stamp(9999), asked)
+        decide_and_fold(
+            node.state, cmd.RegisterSchema(key, document(number), equality=cmd.Equality.NEVER), stamp(9999), asked
+        )
     live = {row.content.sha for row in queries.list_versions(node.state.find_subject(key))}
     for question in asked:
         assert {question.reader.sha, question.writer.sha} - {document(number).sha} <= live
@@ -344,7 +346,7 @@ def test_registering_twice_at_once_makes_one_version(
     drawn: list[cmd.Command], equality: cmd.Equality, data: st.DataObject
 ) -> None:
     """Two nodes that register the same at the same time end with one content, one version, and the same answer."""
-    log = executed(drawn).log
+    log = execute_commands(drawn).log
     one, two = Node(log), Node(log)
     one.catch_up()
     two.catch_up()
@@ -367,7 +369,7 @@ def test_registering_twice_at_once_makes_one_version(
 @given(sequences)
 def test_replaying_the_log_gives_the_same_state(drawn: list[cmd.Command]) -> None:
     """A node that starts from nothing knows what the one that decided knows, down to the last counter."""
-    node = executed(drawn)
+    node = execute_commands(drawn)
     fresh = Node(node.log)
     fresh.catch_up()
     assert facts(fresh.state) == facts(node.state)
@@ -376,7 +378,7 @@ def test_replaying_the_log_gives_the_same_state(drawn: list[cmd.Command]) -> Non
 @given(sequences, st.integers(0, 40), st.booleans())
 def test_a_snapshot_and_its_tail_give_the_same_state(drawn: list[cmd.Command], cut: int, indexed: bool) -> None:
     """Dumping at any point, loading, and folding what came later is as good as folding everything."""
-    node = executed(drawn)
+    node = execute_commands(drawn)
     partial = Node(node.log[:cut])
     partial.catch_up()
     if indexed:
@@ -401,7 +403,7 @@ def test_nodes_with_interleaved_writers_converge(drawn: list[cmd.Command], chanc
     for node in nodes:
         node.catch_up()
     assert facts(nodes[0].state) == facts(nodes[1].state)
-    single = executed(drawn)
+    single = execute_commands(drawn)
     assert facts(single.state) == facts(nodes[0].state), "and as if there had been one"
 
 
@@ -410,7 +412,7 @@ def test_a_draft_taken_back_leaves_no_trace(
     durable: list[cmd.Command], draft: list[cmd.Command], indexed: bool
 ) -> None:
     """Deciding a batch on top of one another and rolling back leaves exactly the state from before."""
-    state = executed(durable).state
+    state = execute_commands(durable).state
     if indexed:
         queries.find_version_by_uid(state, 1)
         queries.find_incarnation(state, 1)
@@ -420,7 +422,7 @@ def test_a_draft_taken_back_leaves_no_trace(
     state.begin_draft()
     for number, command in enumerate(draft, 1000):
         try:
-            decision = decided(state, command, stamp(number))
+            decision = decide_and_fold(state, command, stamp(number))
         except SteleError:
             continue
         for event in decision.events:
@@ -436,12 +438,12 @@ def test_a_draft_taken_back_leaves_no_trace(
 @given(sequences, sequences)
 def test_a_batch_does_what_its_commands_do_one_by_one(durable: list[cmd.Command], batch: list[cmd.Command]) -> None:
     """Commands decided in one draft make the same records as commands made durable one after the other."""
-    node = executed(durable)
+    node = execute_commands(durable)
     drafted: list[LogRecord] = []
     node.state.begin_draft()
     for number, command in enumerate(batch, 1000):
         try:
-            decision = decided(node.state, command, stamp(number))
+            decision = decide_and_fold(node.state, command, stamp(number))
         except SteleError:
             continue
         if decision.events:
@@ -462,7 +464,7 @@ def test_records_come_back_from_their_bytes(drawn: list[cmd.Command]) -> None:
     for number, command in enumerate(drawn, 1):
         by = stamp(number)
         try:
-            record = LogRecord(by, decided(state, command, by).events)
+            record = LogRecord(by, decide_and_fold(state, command, by).events)
         except SteleError:
             continue
         assert decode_record(encode_record(record)) == record
@@ -472,7 +474,7 @@ def test_records_come_back_from_their_bytes(drawn: list[cmd.Command]) -> None:
 @given(sequences, keys, st.integers(1, 6))
 def test_reading_changes_nothing(drawn: list[cmd.Command], key: SubjectKey, number: int) -> None:
     """Queries, also those that build an index, leave the facts alone; what is not there is a NotFound."""
-    state = executed(drawn).state
+    state = execute_commands(drawn).state
     before = facts(state)
     queries.policy_for(state, key)
     queries.visible_namespaces(state)

@@ -168,7 +168,7 @@ def _to_core(node: Node, at: int, what: str, key: SubjectKey, number: int | None
     return outcome.version_numbers if isinstance(outcome, cmd.DeletedVersions) else type(outcome)
 
 
-def _shown(node: Node, key: SubjectKey, *, deleted: bool) -> list[tuple[int, int]]:
+def _list_versions(node: Node, key: SubjectKey, *, deleted: bool) -> list[tuple[int, int]]:
     rows = queries.list_versions(
         node.state.find_subject(key), queries.ACTIVE_OR_SOFT_DELETED if deleted else queries.ACTIVE_ONLY
     )
@@ -195,8 +195,8 @@ def test_the_core_does_what_the_oracle_does(drawn: list[tuple[str, SubjectKey, i
         for space in SPACES:
             for name in NAMES[:2]:
                 key = SubjectKey(space, name)
-                assert _shown(node, key, deleted=False) == [(row.version, row.id) for row in oracle.of(key)]
-                assert _shown(node, key, deleted=True) == [
+                assert _list_versions(node, key, deleted=False) == [(row.version, row.id) for row in oracle.of(key)]
+                assert _list_versions(node, key, deleted=True) == [
                     (row.version, row.id) for row in oracle.of(key, deleted=True)
                 ]
             for number in range(1, oracle.last.get(space, 0) + 2):

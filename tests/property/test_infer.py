@@ -56,13 +56,13 @@ def test_merging_is_associative_and_commutative(groups: list[list[Any]], enumera
     """However samples are grouped and ordered, the same comes out."""
     options = InferOptions(enumerations=enumerations)
 
-    def seen(*parts: list[Any]) -> Samples:
+    def sample_parts(*parts: list[Any]) -> Samples:
         made = Samples(options)
         for sample in (sample for part in parts for sample in part):
             made.add_sample(sample)
         return made
 
-    def merged(*parts: Samples) -> Samples:
+    def merge_samples(*parts: Samples) -> Samples:
         made = Samples(options)
         for part in parts:
             made.merge(part)
@@ -72,8 +72,8 @@ def test_merging_is_associative_and_commutative(groups: list[list[Any]], enumera
         return samples.build_model() if samples.count else None
 
     one, two, three = groups
-    whole = model(seen(one, two, three))
-    assert model(seen(three, two, one)) == whole
-    assert model(merged(merged(seen(one), seen(two)), seen(three))) == whole
-    assert model(merged(seen(one), merged(seen(two), seen(three)))) == whole
-    assert model(merged(seen(three), seen(one), seen(two))) == whole
+    whole = model(sample_parts(one, two, three))
+    assert model(sample_parts(three, two, one)) == whole
+    assert model(merge_samples(merge_samples(sample_parts(one), sample_parts(two)), sample_parts(three))) == whole
+    assert model(merge_samples(sample_parts(one), merge_samples(sample_parts(two), sample_parts(three)))) == whole
+    assert model(merge_samples(sample_parts(three), sample_parts(one), sample_parts(two))) == whole

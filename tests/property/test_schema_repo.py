@@ -169,7 +169,7 @@ Run = Callable[[Awaitable[None]], None]
 def world() -> Iterator[tuple[World, Run]]:
     """The three clients, and how to run something with them."""
 
-    async def opened() -> World:
+    async def open_world() -> World:
         node = await Registry.open(MemoryLog())
         stack.push_async_callback(node.close)
         repo = await stack.enter_async_context(client_of(schema_repo.application(node)))
@@ -178,7 +178,7 @@ def world() -> Iterator[tuple[World, Run]]:
 
     stack = AsyncExitStack()
     with asyncio.Runner() as runner:
-        yield runner.run(opened()), runner.run  # type: ignore[misc]  # takes any awaitable a coroutine function gives
+        yield runner.run(open_world()), runner.run  # type: ignore[misc]  # takes any awaitable a coroutine function gives
         runner.run(stack.aclose())
 
 
@@ -188,7 +188,7 @@ def test_three_dialects_tell_of_one_registry(world: tuple[World, Run], drawn: li
     """Whatever is done through any of them, answers and all reads through all of them are those of the model."""
     there, run = world
 
-    async def played() -> None:
+    async def play_operations() -> None:
         await there.node.reset(MemoryLog())
         assert (await there.plain.put("/config", json={"compatibility": "NONE"})).status_code == 200
         model = Model()
@@ -202,7 +202,7 @@ def test_three_dialects_tell_of_one_registry(world: tuple[World, Run], drawn: li
         assert (await there.repo.get("/avro1124/schemas")).text == groups
         assert (await there.repo.get("/schema-repo")).text == groups
 
-    run(played())
+    run(play_operations())
 
 
 _SEGMENTS = (

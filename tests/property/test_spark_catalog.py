@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import msgspec
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.property.core_machine import Node, executed, sequences
+from tests.property.core_machine import Node, execute_commands, sequences
 
 from stele.client import JournalEntry
 from stele.core import commands as cmd
@@ -19,7 +19,7 @@ from stele.service.journal import list_entries
 from stele.spark.datasource.journal import History
 
 
-def told(node: Node, until: int) -> History:
+def read_history(node: Node, until: int) -> History:
     """The first records of a node's log as the reader folds them, by way of JSON."""
     history = History()
     for seq, data in enumerate(node.log[:until], 1):
@@ -39,9 +39,9 @@ def state_of(node: Node, until: int) -> State:
 @given(sequences, st.floats(0, 1))
 def test_the_tables_are_the_state(drawn: Sequence[cmd.Command], share: float) -> None:
     """At any sequence number the reader knows the same subjects and versions, with the same ids, texts and lives."""
-    node = executed(drawn)
+    node = execute_commands(drawn)
     until = round(share * len(node.log))
-    history, state = told(node, until), state_of(node, until)
+    history, state = read_history(node, until), state_of(node, until)
     subjects = sorted((name, key) for name, space in state.namespaces.items() for key in space.subjects)
     assert [row[:2] for row in history.subjects()] == subjects
     versions = {

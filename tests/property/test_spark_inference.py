@@ -34,7 +34,7 @@ VALUES = st.recursive(
 GROUPS = st.lists(st.lists(VALUES, max_size=4), min_size=3, max_size=3)
 
 
-def seen(values: list[Any]) -> Evidence:
+def gather_evidence(values: list[Any]) -> Evidence:
     """The evidence of values, as documents."""
     evidence, reasons = evidence_of_documents([json.dumps(value) for value in values], MOST)
     assert reasons == {}
@@ -46,7 +46,7 @@ def seen(values: list[Any]) -> Evidence:
 def test_it_is_the_inference_of_the_formats(groups: list[list[Any]], notations: bool, enumerations: int) -> None:
     """The model of documents, wherever they lay, is the one the formats make of the same samples."""
     options = InferOptions(notations=notations, enumerations=enumerations)
-    one, two, three = (seen(group) for group in groups)
+    one, two, three = (gather_evidence(group) for group in groups)
     whole = one.merge_with(two, MOST).merge_with(three, MOST)
     # what JSON writes and reads is what is compared: 1.0 is a float to both
     samples = [json.loads(json.dumps(value)) for group in groups for value in group]
@@ -57,8 +57,8 @@ def test_it_is_the_inference_of_the_formats(groups: list[list[Any]], notations: 
 @given(GROUPS)
 def test_merging_is_associative_and_commutative(groups: list[list[Any]]) -> None:
     """However tasks are merged, the same evidence comes out."""
-    one, two, three = (seen(group) for group in groups)
-    whole = seen([value for group in groups for value in group])
+    one, two, three = (gather_evidence(group) for group in groups)
+    whole = gather_evidence([value for group in groups for value in group])
     assert one.merge_with(two, MOST).merge_with(three, MOST) == whole
     assert one.merge_with(two.merge_with(three, MOST), MOST) == whole
     assert three.merge_with(one, MOST).merge_with(two, MOST) == whole
@@ -71,7 +71,7 @@ def test_columns_say_what_documents_say(rows: list[dict[str, Any]]) -> None:
     rows = [{"a": row["a"], "b": row["b"]} for row in rows]
     columns: Any = {"a": pa.int64(), "b": pa.string()}
     table = pa.RecordBatch.from_pylist(rows, pa.schema(columns))
-    of_columns, of_json = evidence_of_rows(table, most=MOST, parse=False), seen(rows)
+    of_columns, of_json = evidence_of_rows(table, most=MOST, parse=False), gather_evidence(rows)
     assert of_columns == of_json
     model = make_model(of_json, "R", InferOptions())
     assert all(0 <= it.confidence <= 1 and it.note for it in propose_fields(of_json, model))

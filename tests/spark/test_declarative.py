@@ -223,7 +223,7 @@ route = [{topic = "one", table = "default.one"}]
 REFUND = {"type": "record", "name": "Refund", "fields": [{"name": "amount", "type": "double"}]}
 
 
-def stored(home: Path, table: str) -> list[dict[str, Any]]:
+def read_stored(home: Path, table: str) -> list[dict[str, Any]]:
     """The rows of a table, by its files."""
     return [
         row for file in (home / "spark-warehouse" / table).glob("*.parquet") for row in pq.read_table(file).to_pylist()
@@ -247,16 +247,16 @@ def test_the_command_runs_a_pipeline_toml(tmp_path: Path, registry: LocalRegistr
     done = subprocess.run(command, cwd=tmp_path, env=ENVIRON, capture_output=True, text=True, timeout=600, check=False)
     assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-4000:]
 
-    eager = sorted(stored(tmp_path, "eager"), key=lambda row: row["id"])
+    eager = sorted(read_stored(tmp_path, "eager"), key=lambda row: row["id"])
     assert [(row["id"], row["_stele_version"]) for row in eager] == [(1, 1), (2, 2)]
     assert "note" not in eager[0]
-    assert stored(tmp_path, "eager_dead_letters") == []
-    orders = sorted(stored(tmp_path, "orders"), key=lambda row: row["id"])
+    assert read_stored(tmp_path, "eager_dead_letters") == []
+    orders = sorted(read_stored(tmp_path, "orders"), key=lambda row: row["id"])
     assert [(row["id"], row["note"]) for row in orders] == [(3, None), (4, "note 4")]
-    (paid,) = stored(tmp_path, "refunds")
+    (paid,) = read_stored(tmp_path, "refunds")
     assert (paid["amount"], paid["_stele_schema_id"]) == (0.5, refund)
     assert paid["_stele_source"].endswith("/mixed/1.parquet")
-    (dead,) = stored(tmp_path, "orders_dead_letters")
+    (dead,) = read_stored(tmp_path, "orders_dead_letters")
     assert (dead["value"], dead["byte"]) == (b"neither", 0)
     assert dead["source"] == paid["_stele_source"]
 

@@ -154,24 +154,24 @@ def test_streams_fetch_ids_when_they_come_and_survive_outages(
         query = writer.format("parquet").trigger(availableNow=True).start(str(sink))
         query.awaitTermination()
 
-    def seen() -> list[int]:
+    def read_ids() -> list[int]:
         return sorted(row.id for row in spark.read.parquet(str(sink)).collect())
 
     run()
     registry.add(SUBJECT, V2)
     drop(source, "2.parquet", [order(2, 2, 2), order(2, 2, 3)])
     run()
-    assert seen() == [1, 2, 3]
+    assert read_ids() == [1, 2, 3]
     drop(source, "3.parquet", [order(3, 3, 4), order(1, 1, 5)])
     registry.add("elsewhere", V3)
     registry.break_down("/schemas/ids/3")
     with pytest.raises(StreamingQueryException, match="on purpose"):
         run()
-    assert seen() == [1, 2, 3]
+    assert read_ids() == [1, 2, 3]
     registry.heal()
     run()
     run()
-    assert seen() == [1, 2, 3, 4, 5]
+    assert read_ids() == [1, 2, 3, 4, 5]
 
 
 CONNECT = """

@@ -160,13 +160,13 @@ def plain_entries(array: Any) -> list[Any]:
     return list(zip(plain(array.keys), plain(array.items), strict=True))
 
 
-def unordered(value: Any) -> Any:
+def sort_entries(value: Any) -> Any:
     """The same with entries by key, as Java's maps have an order of their own."""
     if isinstance(value, tuple):
-        return tuple(map(unordered, value))
+        return tuple(map(sort_entries, value))
     if not isinstance(value, list):
         return value
-    items = [unordered(item) for item in value]
+    items = [sort_entries(item) for item in value]
     entries = all(isinstance(item, tuple) and len(item) == 2 and isinstance(item[0], str) for item in items)
     return sorted(items, key=lambda item: item[0]) if entries else items
 
@@ -283,7 +283,9 @@ def mutants(seeds: Sequence[int], records: int) -> list[Case]:
     for seed in seeds:
         cases = Cases(seed)
         document, make = cases.record()
-        frames = [test_engines.mutated(cases.random, framed(document, make(cases.random)[0])) for _ in range(records)]
+        frames = [
+            test_engines.mutate_frame(cases.random, framed(document, make(cases.random)[0])) for _ in range(records)
+        ]
         made.append(Case(schema(document), {1: schema(document)}.get, pa.array(frames, pa.binary())))
     return made
 
@@ -376,7 +378,7 @@ def test_java_avro_reads_the_same(jvm: SparkSession, tmp_path: Path) -> None:
     for mine, oracle in zip(decode_all(jvm, made), oracles, strict=True):
         rows = [column.combine_chunks() for column in oracle.columns]
         expected = list(zip(*(plain(row) if row.type != pa.null() else row.to_pylist() for row in rows), strict=True))
-        assert unordered(plain(mine.values)) == unordered(expected)
+        assert sort_entries(plain(mine.values)) == sort_entries(expected)
 
 
 def test_fastavro_reads_what_is_written(jvm: SparkSession) -> None:

@@ -30,35 +30,35 @@ def _here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("STELE_URL", raising=False)
 
 
-def typed(*words: str, code: int = 0) -> Result:
+def run_command(*words: str, code: int = 0) -> Result:
     """What a command answers."""
     done = CliRunner().invoke(app, ["pipeline", *words], env={"COLUMNS": "200"})
     assert done.exit_code == code, f"{done.output}\n{done.exception!r}"
     return done
 
 
-def begun(folder: Path, registry: LocalRegistry) -> str:
+def begin_pipeline(folder: Path, registry: LocalRegistry) -> str:
     """A pipeline file for orders in files, as `init` writes it; its name."""
     (folder / "incoming").mkdir()
     given = ["--path", "incoming", "--subject", SUBJECT, "--registry", registry.url, "--table", "shop.orders"]
-    assert typed("init", "deep/pipeline.toml", *given).stdout == "deep/pipeline.toml\n"
+    assert run_command("init", "deep/pipeline.toml", *given).stdout == "deep/pipeline.toml\n"
     return "deep/pipeline.toml"
 
 
 def test_from_the_first_file_to_a_replay(registry: LocalRegistry, tmp_path: Path, spark: SparkSession) -> None:
     """Plan, run, status, letters, replay and report tell one story: what became of thirteen records."""
     registry.add(SUBJECT, V1)
-    file = begun(tmp_path, registry)
+    file = begin_pipeline(tmp_path, registry)
     frames = [order(1, 1, number) for number in range(10)]
     drop(tmp_path / "incoming", "a.parquet", [*frames, order(2, 2, 10), order(2, 2, 11), b"junk", None])
 
-    assert "no batch has finished yet" in typed("status", file).stdout
-    planned = typed("plan", file).stdout
+    assert "no batch has finished yet" in run_command("status", file).stdout
+    planned = run_command("plan", file).stdout
     assert "shop.orders, for version 1 of orders-value:" in planned
     assert "create the table: struct<id:int,place:struct<city:string>" in planned
     assert not (tmp_path / "deep" / "state").exists(), "a plan touches nothing"
 
-    ran = typed("run", file)
+    ran = run_command("run", file)
     assert re.search(
         r"batch 0: 10 rows \(id 1: 10\), 3 dead letters, orders-value v1, [\d.]+ s, [\d,.]+ records/s", ran.stderr
     )
@@ -66,64 +66,64 @@ def test_from_the_first_file_to_a_replay(registry: LocalRegistry, tmp_path: Path
     assert "shop.orders: table created" in ran.stdout
     assert "  shop.orders: table created" in ran.stderr.splitlines()
 
-    status = json.loads(typed("status", file, "-o", "json").stdout)
+    status = json.loads(run_command("status", file, "-o", "json").stdout)
     assert (status["running"], status["totals"]["rows"], status["totals"]["dead_letters"]) == (False, 10, 3)
     assert status["ids"] == [{"id": "1", "records": 10, "subject": SUBJECT, "version": 1}]
     assert status["reasons"]["unknown schema id 2"] == 2
 
-    listed = json.loads(typed("dead-letters", file, "-o", "json").stdout)
+    listed = json.loads(run_command("dead-letters", file, "-o", "json").stdout)
     assert sorted(letter["reason"].partition(":")[0] for letter in listed) == ["no frame", *["unknown schema id 2"] * 2]
     assert sorted(letter["code"] for letter in listed) == ["NOT_FRAMED", *["UNKNOWN_SCHEMA_ID"] * 2]
     assert b"junk" in [b64decode(letter["value_base64"]) for letter in listed]
     assert all(re.fullmatch(r"20\d\d-.*Z", letter["seen_at"]) for letter in listed)
-    counted = list(csv.DictReader(io.StringIO(typed("dead-letters", file, "--by", "reason", "-o", "csv").stdout)))
+    counted = list(csv.DictReader(io.StringIO(run_command("dead-letters", file, "--by", "reason", "-o", "csv").stdout)))
     assert [counted[0]["reason"], counted[0]["letters"]] == ["unknown schema id 2", "2"]
-    text = typed("dead-letters", file, "--where", "reason LIKE 'no frame%'").stdout
+    text = run_command("dead-letters", file, "--where", "reason LIKE 'no frame%'").stdout
     assert "6a756e6b" in text
     assert "a.parquet" in text
     assert "unknown schema id" not in text
-    assert "is not understood" in typed("dead-letters", file, "--where", "no such thing", code=2).stderr
+    assert "is not understood" in run_command("dead-letters", file, "--where", "no such thing", code=2).stderr
 
     registry.add(SUBJECT, V2)
-    again = typed("replay", file, code=1)
+    again = run_command("replay", file, code=1)
     assert "2 became rows, 1 are still dead letters" in again.stdout
-    left = json.loads(typed("dead-letters", file, "--all", "--where", "replayed_at IS NULL", "-o", "json").stdout)
+    left = json.loads(run_command("dead-letters", file, "--all", "--where", "replayed_at IS NULL", "-o", "json").stdout)
     assert [b64decode(letter["value_base64"]) for letter in left] == [b"junk"]
 
-    page = typed("report", file, "--to", "pages/orders.html")
+    page = run_command("report", file, "--to", "pages/orders.html")
     assert page.stdout == ""
     html = (tmp_path / "pages" / "orders.html").read_text()
     assert "orders-value" in html
     assert "Newest batches" in html
     assert "<figure" not in html, "one batch is a table"
-    assert re.sub("<time.*?</time>", "", typed("report", file).stdout) == re.sub("<time.*?</time>", "", html)
+    assert re.sub("<time.*?</time>", "", run_command("report", file).stdout) == re.sub("<time.*?</time>", "", html)
 
 
 def test_tables_that_are_asked_for(registry: LocalRegistry, tmp_path: Path) -> None:
     """With changes = "ask" a run stops until the plan is applied; a clash is exit code 1, and nothing is done."""
     registry.add(SUBJECT, V1)
-    file = begun(tmp_path, registry)
+    file = begin_pipeline(tmp_path, registry)
     path = tmp_path / file
     path.write_text(path.read_text().replace('# changes = "ask"', 'changes = "ask"'))
     drop(tmp_path / "incoming", "a.parquet", [order(1, 1, number) for number in range(4)])
-    assert "--apply" in typed("run", file, code=2).stderr
-    assert "create the table" in typed("plan", file, "--apply").stdout
-    assert "nothing to do" in typed("status", file, "--plan").stdout
-    assert "4 rows" in typed("run", file).stdout
+    assert "--apply" in run_command("run", file, code=2).stderr
+    assert "create the table" in run_command("plan", file, "--apply").stdout
+    assert "nothing to do" in run_command("status", file, "--plan").stdout
+    assert "4 rows" in run_command("run", file).stdout
 
     registry.add(SUBJECT, V3 | {"fields": [{"name": "id", "type": "string"}, *V3["fields"][1:]]})
-    clash = typed("plan", file, "--apply", code=1)
+    clash = run_command("plan", file, "--apply", code=1)
     assert "clash: column id: it is int and cannot become string" in clash.stdout
     assert "add column note string" in clash.stdout
     assert "nothing is done" in clash.stderr
-    changes = json.loads(typed("plan", file, "-o", "json", code=1).stdout)[0]["changes"]
+    changes = json.loads(run_command("plan", file, "-o", "json", code=1).stdout)[0]["changes"]
     assert [changes[0]["kind"], changes[-1]["kind"]] == ["clash", "add"]
 
 
 def test_metrics_of_a_run(registry: LocalRegistry, tmp_path: Path, spark: SparkSession) -> None:
     """A run writes the metrics file after every batch, and is seen to run while it does."""
     registry.add(SUBJECT, V1)
-    file = begun(tmp_path, registry)
+    file = begin_pipeline(tmp_path, registry)
     with (tmp_path / file).open("a") as more:
         more.write('[metrics]\nfile = "metrics/orders.prom"\n')
     drop(tmp_path / "incoming", "a.parquet", [order(1, 1, 0), b"junk"])
@@ -139,7 +139,7 @@ def test_metrics_of_a_run(registry: LocalRegistry, tmp_path: Path, spark: SparkS
 
 def test_watching(registry: LocalRegistry, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """--watch shows the status again and again, one JSON document in a line each, until it is interrupted."""
-    file = begun(tmp_path, registry)
+    file = begin_pipeline(tmp_path, registry)
     pauses: list[float] = []
 
     def sleep(seconds: float) -> None:
@@ -148,24 +148,26 @@ def test_watching(registry: LocalRegistry, tmp_path: Path, monkeypatch: pytest.M
             raise KeyboardInterrupt
 
     monkeypatch.setattr("stele.cli.pipeline.sleep", sleep)
-    lines = typed("status", file, "--watch", "2", "-o", "json").stdout.splitlines()
+    lines = run_command("status", file, "--watch", "2", "-o", "json").stdout.splitlines()
     assert [json.loads(line)["running"] for line in lines] == [False] * 3
     assert pauses == [2.0] * 3
-    assert "too much" in typed("status", file, "--watch", "2", "--plan", code=2).stderr
+    assert "too much" in run_command("status", file, "--watch", "2", "--plan", code=2).stderr
 
 
 def test_the_first_file(registry: LocalRegistry, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """What the registry says of a subject is a hint; files that are there stay; what does not fit is refused."""
     registry.add(SUBJECT, V1)
-    known = typed("init", "--kafka", "b:1", "--topic", "orders", "--registry", registry.url)
+    known = run_command("init", "--kafka", "b:1", "--topic", "orders", "--registry", registry.url)
     assert "orders-value: Avro, newest version 1" in known.stderr
     assert load_config("pipeline.toml").source.topics == ("orders",)
-    assert "is there already" in typed("init", "--path", "x", "--subject", "s", code=2).stderr
-    unknown = typed("init", "--force", "--kafka", "b:1", "--topic", "x", "--registry", registry.url, "--kind", "delta")
+    assert "is there already" in run_command("init", "--path", "x", "--subject", "s", code=2).stderr
+    unknown = run_command(
+        "init", "--force", "--kafka", "b:1", "--topic", "x", "--registry", registry.url, "--kind", "delta"
+    )
     assert "no such subject yet" in unknown.stderr
-    away = typed("init", "far.toml", "--path", "x", "--subject", "s", "--registry", "http://127.0.0.1:1")
+    away = run_command("init", "far.toml", "--path", "x", "--subject", "s", "--registry", "http://127.0.0.1:1")
     assert "cannot be asked now" in away.stderr
-    assert "either the address" in typed("init", "none.toml", code=2).stderr
+    assert "either the address" in run_command("init", "none.toml", code=2).stderr
     assert not (tmp_path / "none.toml").exists()
 
 

@@ -113,12 +113,12 @@ def test_streams_are_printed_as_they_arrive(
 ) -> None:
     """Rows are printed as they come, an ordered aggregate, too; Ctrl-C ends the query, and the shell goes on."""
 
-    def interrupted(query: StreamingQuery, timeout: int) -> bool:
+    def interrupt_query(query: StreamingQuery, timeout: int) -> bool:
         query.processAllAvailable()
         signal.raise_signal(signal.SIGINT)
         return False
 
-    monkeypatch.setattr(StreamingQuery, "awaitTermination", interrupted)
+    monkeypatch.setattr(StreamingQuery, "awaitTermination", interrupt_query)
     runner = StatementRunner(spark, RowShape.JSON, 0, available_now=False)
     runner.run(f"{create} SELECT STREAM id % 2 AS odd, count(*) AS n FROM o GROUP BY odd ORDER BY odd; SELECT 1 AS x")
     assert capsys.readouterr().out == '{"odd":0,"n":2}\n{"odd":1,"n":1}\n{"x":1}\n'

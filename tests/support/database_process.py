@@ -4,15 +4,23 @@ from __future__ import annotations
 
 import os
 import pwd
+import secrets
 import shutil
+import signal
 import subprocess
 import tempfile
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar, Final, TypeVar
 
-__all__ = ["data_folder", "run_program", "start_program"]
+from tests.support.server_process import free_port
+
+__all__ = ["DatabaseServer", "data_folder", "run_program", "serving_database", "start_program"]
+
+_START: Final = 60.0
+"""Seconds until a server that was started answers, at most."""
 
 
 def _identity() -> dict[str, Any]:
@@ -51,3 +59,71 @@ def start_program(*command: str | Path, output: Path) -> subprocess.Popen[bytes]
         return subprocess.Popen(
             [str(part) for part in command], stdout=file, stderr=subprocess.STDOUT, cwd="/", **_identity()
         )
+
+
+class DatabaseServer:
+    """A server in a folder of its own, which can be stopped and started again."""
+
+    settings: ClassVar[Mapping[str, str]] = {}
+    """What it is started with, unless `start` says otherwise."""
+    unavailable: ClassVar[type[Exception]] = OSError
+    """What `execute` raises while the server does not answer yet."""
+    orderly: ClassVar[signal.Signals] = signal.SIGTERM
+    """The signal on which it ends in order, and at once."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.data = folder / "data"
+        self.port = free_port()
+        self.password = secrets.token_hex(8)
+        self._process: subprocess.Popen[bytes] | None = None
+
+    def command_line(self, settings: Mapping[str, str]) -> list[str | Path]:
+        """What starts the server with these settings."""
+        raise NotImplementedError
+
+    def execute(self, *statements: str) -> list[Any]:
+        """Run statements as the superuser; the rows of the last one."""
+        raise NotImplementedError
+
+    def create_database(self) -> str:
+        """Make a new, empty database; its name."""
+        name = f"d{secrets.token_hex(6)}"
+        self.execute(f"CREATE DATABASE {name}")
+        return name
+
+    def start(self, **settings: str) -> None:
+        """Start, and wait until it answers."""
+        log = self.folder / "server.log"
+        self._process = start_program(*self.command_line({**self.settings, **settings}), output=log)
+        deadline = time.monotonic() + _START
+        while True:
+            try:
+                self.execute("SELECT 1")
+                return
+            except self.unavailable:
+                assert self._process.poll() is None, log.read_text()
+                assert time.monotonic() < deadline, log.read_text()
+                time.sleep(0.05)
+
+    def stop(self, how: signal.Signals | None = None) -> None:
+        """Stop in order, or as in a crash by the signal that is given."""
+        if self._process is not None:
+            self._process.send_signal(self.orderly if how is None else how)
+            self._process.wait(60)
+            self._process = None
+
+
+Server = TypeVar("Server", bound=DatabaseServer)
+
+
+@contextmanager
+def serving_database(name: str, build: Callable[[Path], Server], **settings: str) -> Iterator[Server]:
+    """A running server, built in a folder that databases may use, and stopped at the end."""
+    with data_folder(name) as folder:
+        server = build(folder)
+        try:
+            server.start(**settings)
+            yield server
+        finally:
+            server.stop()

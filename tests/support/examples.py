@@ -1,6 +1,6 @@
 """How many generated examples a test tries: fewer every day, more in the long run.
 
-`HYPOTHESIS_PROFILE` chooses: `everyday` (the default) draws the same third of the examples in every run, so that
+`HYPOTHESIS_PROFILE` chooses: `everyday` (the default) draws the same fifth of the examples in every run, so that
 a red test means a changed tree; `long` draws the same full number; `deep` draws many new ones.
 """
 
@@ -12,7 +12,7 @@ from typing import Final
 from hypothesis import HealthCheck, Phase, settings
 
 PROFILE: Final = os.environ.get("HYPOTHESIS_PROFILE", "everyday")
-_SHARES: Final = {"everyday": 1 / 3, "long": 1.0, "deep": 15.0}
+_SHARES: Final = {"everyday": 1 / 5, "long": 1.0, "deep": 15.0}
 _DEFAULT: Final = 60
 
 

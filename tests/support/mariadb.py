@@ -2,23 +2,18 @@
 
 from __future__ import annotations
 
-import secrets
 import shutil
-import signal
 import subprocess
-import time
-from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from collections.abc import Mapping
+from contextlib import AbstractContextManager, closing
 from pathlib import Path
 from typing import Any
 
 import pymysql
-from tests.support.database_process import data_folder, run_program, start_program
-from tests.support.server_process import free_port
+from tests.support.database_process import DatabaseServer, run_program, serving_database
 
 __all__ = ["MariadbServer", "mariadb"]
 
-_START = 60.0  # seconds
 _SETTINGS = {
     "bind-address": "127.0.0.1",
     "max-connections": "250",
@@ -28,17 +23,16 @@ _SETTINGS = {
 }
 
 
-class MariadbServer:
-    """One server, whose superuser is `admin`. It can be stopped and started again."""
+class MariadbServer(DatabaseServer):
+    """One server, whose superuser is `admin`."""
+
+    settings = _SETTINGS
+    unavailable = pymysql.OperationalError
 
     def __init__(self, folder: Path) -> None:
         install = shutil.which("mariadb-install-db")
         assert install is not None, "MariaDB is not installed: apt-get install mariadb-server"
-        self.folder = folder
-        self.data = folder / "data"
-        self.port = free_port()
-        self.password = secrets.token_hex(8)
-        self._process: subprocess.Popen[bytes] | None = None
+        super().__init__(folder)
         run_program(install, "--no-defaults", f"--datadir={self.data}", "--auth-root-authentication-method=normal")
         (folder / "init.sql").write_text(
             f"CREATE USER IF NOT EXISTS admin@'%' IDENTIFIED BY '{self.password}';\n"
@@ -62,12 +56,6 @@ class MariadbServer:
                 rows = list(cursor.fetchall())
         return rows
 
-    def create_database(self) -> str:
-        """Make a new, empty database; its name."""
-        name = f"d{secrets.token_hex(6)}"
-        self.execute(f"CREATE DATABASE {name}")
-        return name
-
     def dump(self, database: str) -> str:
         """What `mariadb-dump` writes."""
         return self._run_tool("mariadb-dump", "--single-transaction", "--hex-blob", database, given="")
@@ -83,38 +71,14 @@ class MariadbServer:
         assert done.returncode == 0, done.stderr
         return done.stdout
 
-    def start(self, **settings: str) -> None:
-        """Start, and wait until it answers."""
-        options = [f"--{name.replace('_', '-')}={value}" for name, value in {**_SETTINGS, **settings}.items()]
+    def command_line(self, settings: Mapping[str, str]) -> list[str | Path]:
+        """See `DatabaseServer`."""
+        options = [f"--{name.replace('_', '-')}={value}" for name, value in settings.items()]
         program = shutil.which("mariadbd") or "/usr/sbin/mariadbd"
         command = [program, "--no-defaults", f"--datadir={self.data}", f"--port={self.port}", *options]
-        command += [f"--socket={self.folder}/socket", f"--init-file={self.folder}/init.sql", "--log-warnings=1"]
-        self._process = start_program(*command, output=self.folder / "server.log")
-        deadline = time.monotonic() + _START
-        while True:
-            try:
-                self.execute("SELECT 1")
-                return
-            except pymysql.OperationalError:
-                assert self._process.poll() is None, (self.folder / "server.log").read_text()
-                assert time.monotonic() < deadline, (self.folder / "server.log").read_text()
-                time.sleep(0.05)
-
-    def stop(self, how: signal.Signals = signal.SIGTERM) -> None:
-        """Stop in order (SIGTERM), or as in a crash (SIGKILL)."""
-        if self._process is not None:
-            self._process.send_signal(how)
-            self._process.wait(60)
-            self._process = None
+        return [*command, f"--socket={self.folder}/socket", f"--init-file={self.folder}/init.sql", "--log-warnings=1"]
 
 
-@contextmanager
-def mariadb(**settings: str) -> Iterator[MariadbServer]:
+def mariadb(**settings: str) -> AbstractContextManager[MariadbServer]:
     """A running server, stopped at the end."""
-    with data_folder("mariadb") as folder:
-        server = MariadbServer(folder)
-        try:
-            server.start(**settings)
-            yield server
-        finally:
-            server.stop()
+    return serving_database("mariadb", MariadbServer, **settings)

@@ -3,24 +3,19 @@
 from __future__ import annotations
 
 import os
-import secrets
 import signal
-import subprocess
-import time
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Mapping
+from contextlib import AbstractContextManager
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 import psycopg
 import pytest
-from tests.support.database_process import data_folder, run_program, start_program
-from tests.support.server_process import free_port
+from tests.support.database_process import DatabaseServer, run_program, serving_database
 
 __all__ = ["KINDS", "PostgresServer", "postgres", "standby_of"]
 
-_START = 60.0  # seconds
 _SETTINGS = {
     "listen_addresses": "127.0.0.1",
     "max_connections": "250",
@@ -55,18 +50,19 @@ KINDS = ["packaged", pytest.param("system", marks=pytest.mark.servers)]
 """Of servers, as parameters of tests."""
 
 
-class PostgresServer:
-    """One server, whose superuser is `admin`. It can be stopped and started again."""
+class PostgresServer(DatabaseServer):
+    """One server, whose superuser is `admin`."""
+
+    settings = _SETTINGS
+    unavailable = psycopg.OperationalError
+    orderly = signal.SIGINT  # fast: without waiting for clients
 
     def __init__(self, folder: Path, binaries: Path, primary: PostgresServer | None = None) -> None:
         """Make the files of a server: empty ones, or those of a standby that follows a primary that runs."""
-        self.folder = folder
-        self.data = folder / "data"
-        self.port = free_port()
-        self.password: str = secrets.token_hex(8) if primary is None else primary.password
+        super().__init__(folder)
         self._binaries = binaries
-        self._process: subprocess.Popen[bytes] | None = None
         if primary is not None:
+            self.password = primary.password
             run_program(
                 binaries / "pg_basebackup", "-D", self.data, "-d", primary.url(), "-R", "-X", "stream", "-c", "fast"
             )
@@ -92,58 +88,21 @@ class PostgresServer:
                 rows = cursor.fetchall() if cursor.description else []
         return rows
 
-    def create_database(self) -> str:
-        """Make a new, empty database; its name."""
-        name = f"d{secrets.token_hex(6)}"
-        self.execute(f"CREATE DATABASE {name}")
-        return name
-
     def run_tool(self, name: str, database: str, *arguments: str | Path) -> None:
         """Run one of the server's tools on a database."""
         run_program(self._binaries / name, f"--dbname={self.url(database)}", *arguments)
 
-    def start(self, **settings: str) -> None:
-        """Start, and wait until it answers."""
-        options = [part for row in {**_SETTINGS, **settings}.items() for part in ("-c", "=".join(row))]
-        command = [self._binaries / "postgres", "-D", self.data, "-p", str(self.port), "-k", self.folder, *options]
-        self._process = start_program(*command, output=self.folder / "server.log")
-        deadline = time.monotonic() + _START
-        while True:
-            try:
-                self.execute("SELECT 1")
-                return
-            except psycopg.OperationalError:
-                assert self._process.poll() is None, (self.folder / "server.log").read_text()
-                assert time.monotonic() < deadline, (self.folder / "server.log").read_text()
-                time.sleep(0.05)
-
-    def stop(self, how: signal.Signals = signal.SIGINT) -> None:
-        """Stop fast (SIGINT), or as in a crash (SIGQUIT)."""
-        if self._process is not None:
-            self._process.send_signal(how)
-            self._process.wait(60)
-            self._process = None
+    def command_line(self, settings: Mapping[str, str]) -> list[str | Path]:
+        """See `DatabaseServer`."""
+        options = [part for row in settings.items() for part in ("-c", "=".join(row))]
+        return [self._binaries / "postgres", "-D", self.data, "-p", str(self.port), "-k", self.folder, *options]
 
 
-@contextmanager
-def standby_of(primary: PostgresServer) -> Iterator[PostgresServer]:
+def standby_of(primary: PostgresServer) -> AbstractContextManager[PostgresServer]:
     """A running standby of a server, stopped at the end."""
-    with data_folder("standby") as folder:
-        server = PostgresServer(folder, primary._binaries, primary)
-        try:
-            server.start()
-            yield server
-        finally:
-            server.stop()
+    return serving_database("standby", lambda folder: PostgresServer(folder, primary._binaries, primary))
 
 
-@contextmanager
-def postgres(kind: str, **settings: str) -> Iterator[PostgresServer]:
+def postgres(kind: str, **settings: str) -> AbstractContextManager[PostgresServer]:
     """A running server of the kind `packaged` or `system`, stopped at the end."""
-    with data_folder("postgres") as folder:
-        server = PostgresServer(folder, _find_binaries(kind))
-        try:
-            server.start(**settings)
-            yield server
-        finally:
-            server.stop()
+    return serving_database("postgres", lambda folder: PostgresServer(folder, _find_binaries(kind)), **settings)

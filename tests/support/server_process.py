@@ -45,12 +45,12 @@ def call(url: str, method: str = "GET", body: Any = None, raw: bytes | None = No
     request = urllib.request.Request(url, data, {"Content-Type": "application/json"}, method=method)
     try:
         with urllib.request.urlopen(request, timeout=30) as response:
-            return Answer(response.status, _decoded(response.read()))
+            return Answer(response.status, _decode_body(response.read()))
     except urllib.error.HTTPError as error:
-        return Answer(error.code, _decoded(error.read()))
+        return Answer(error.code, _decode_body(error.read()))
 
 
-def _decoded(data: bytes) -> Any:
+def _decode_body(data: bytes) -> Any:
     try:
         return json.loads(data) if data else None
     except ValueError:

@@ -45,7 +45,7 @@ def test_mutations_repeat(name: str) -> None:
     assert all(len(data) <= 3_000 for data in first)
 
 
-def planted(data: Parts, steps: Steps) -> None:
+def parse_with_faults(data: Parts, steps: Steps) -> None:
     """A target with two faults in it."""
     if b"bang" in data.document:
         steps.run_step("parse document", lambda: 1 // 0)
@@ -61,7 +61,7 @@ def planted(data: Parts, steps: Steps) -> None:
 def test_faults_are_kept(data: bytes, kind: str, small: bytes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A failure is counted by its kind, made small, and written with the command that repeats it."""
     monkeypatch.setattr(judge, "FOUND", tmp_path)
-    seen = judge.Judge("avro", Target(planted, lambda data, _: data, [data]), lambda _: False)
+    seen = judge.Judge("avro", Target(parse_with_faults, lambda data, _: data, [data]), lambda _: False)
     seen(data)
     (found,) = seen.failures
     assert found.startswith(kind)

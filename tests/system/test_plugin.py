@@ -47,13 +47,13 @@ def environ(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     """The environment of a process that has the plug-in installed, in a folder of its own, without a network."""
     target = tmp_path_factory.mktemp("site")
     command = [sys.executable, "-m", "pip", "install", "-q", "--disable-pip-version-check", "--no-index", "--no-deps"]
-    command += ["--no-build-isolation", "--target", str(target), str(_copied(tmp_path_factory.mktemp("source")))]
+    command += ["--no-build-isolation", "--target", str(target), str(_copy_example(tmp_path_factory.mktemp("source")))]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     return {**os.environ, "PYTHONPATH": str(target)}
 
 
-def _copied(folder: Path) -> Path:
+def _copy_example(folder: Path) -> Path:
     """The example without anything a build would leave in it."""
     for path in [EXAMPLE / "pyproject.toml", EXAMPLE / "README.md", *EXAMPLE.glob("stele_table_schema/*.py")]:
         copy = folder / path.relative_to(EXAMPLE)

@@ -17,7 +17,7 @@ def stele(*arguments: str, url: str) -> Result:
     return CliRunner().invoke(app, ["policy", *arguments, "--registry", url])
 
 
-def printed(*arguments: str, url: str) -> Any:
+def print_json(*arguments: str, url: str) -> Any:
     """What a command prints as JSON; it must succeed."""
     result = stele(*arguments, "-o", "json", url=url)
     assert result.exit_code == 0, result.output
@@ -28,9 +28,9 @@ def test_policies_are_set_shown_and_cleared(tmp_path: Path) -> None:
     """Levels, directions, denial, validators and rulesets reach the registry; wrong or contrary words do not."""
     with serving("--store", "memory:", folder=tmp_path) as server:
         url = server.url
-        assert printed("set", "--level", "full", url=url)["name"] == "FULL"
+        assert print_json("set", "--level", "full", url=url)["name"] == "FULL"
         assert stele("show", "a/b", url=url).exit_code == 2
-        said = printed("set", ":.team:a/b", "--new", "--backward", "since:3", "--checker", "lint", url=url)
+        said = print_json("set", ":.team:a/b", "--new", "--backward", "since:3", "--checker", "lint", url=url)
         assert (said["namespace"], said["subject"], said["name"]) == ("team", "a/b", None)
         assert said["policy"] == {
             "kind": "directional",
@@ -42,14 +42,14 @@ def test_policies_are_set_shown_and_cleared(tmp_path: Path) -> None:
         assert "directional (set by: subject)" in text
         assert "backward    since:3" in text
         assert "checkers    lint" in text
-        assert printed("set", ":.team:", "--new", "--deny-all", url=url)["policy"]["kind"] == "deny_all"
-        assert printed("set", "c", "--new", "--checker", "repo.reject", url=url)["policy"]["kind"] == "allow_any"
+        assert print_json("set", ":.team:", "--new", "--deny-all", url=url)["policy"]["kind"] == "deny_all"
+        assert print_json("set", "c", "--new", "--checker", "repo.reject", url=url)["policy"]["kind"] == "allow_any"
         assert "has changed" in stele("set", "c", "--new", "--ruleset", "confluent", "--expect", "NONE", url=url).output
         assert (
-            printed("set", "c", "--new", "--level", "NONE", "--ruleset", "confluent@1", url=url)["ruleset"]
+            print_json("set", "c", "--new", "--level", "NONE", "--ruleset", "confluent@1", url=url)["ruleset"]
             == "confluent@1"
         )
-        assert printed("clear", "c", url=url)["own"] == {"policy": None, "ruleset": None}
+        assert print_json("clear", "c", url=url)["own"] == {"policy": None, "ruleset": None}
         for wrong in (
             ["set", "c", "--new"],
             ["set", "c", "--new", "--level", "FULL", "--deny-all"],

@@ -61,7 +61,7 @@ def stele(*arguments: str, url: str) -> Result:
     return CliRunner().invoke(app, [*arguments, "--registry", url])
 
 
-def printed(*arguments: str, url: str) -> Any:
+def print_json(*arguments: str, url: str) -> Any:
     """What a command prints as JSON; it must succeed."""
     result = stele(*arguments, "-o", "json", url=url)
     assert result.exit_code == 0, result.output
@@ -70,10 +70,10 @@ def printed(*arguments: str, url: str) -> Any:
 
 def in_force(url: str) -> dict[str, int]:
     """Versions of Avro's rulesets that decide."""
-    return {row["name"]: row["in_force"] for row in printed("ruleset", "list", url=url) if row["format"] == "avro"}
+    return {row["name"]: row["in_force"] for row in print_json("ruleset", "list", url=url) if row["format"] == "avro"}
 
 
-async def registered(store: str, *fields: str) -> None:
+async def register_first_version(store: str, *fields: str) -> None:
     """Put a first version of a subject into a log, as the release before would have."""
     registry = await Registry.open(await open_log(store))
     text = schema(*fields)["schema"].encode()
@@ -85,7 +85,7 @@ async def registered(store: str, *fields: str) -> None:
 def test_an_upgrade_changes_nothing_until_the_operator_says_so(tmp_path: Path) -> None:
     """The same log under a newer release judges as before; `report` tells what would change, `adopt` changes it."""
     store = f"sqlite:///{tmp_path}/log.db"
-    asyncio.run(registered(store, "a"))
+    asyncio.run(register_first_version(store, "a"))
     flags = ("--store", store)
     with serving(*flags, folder=tmp_path, environ=newer_release(tmp_path / "newer")) as server:
         versions, url = f"{server.url}/subjects/s/versions", server.url
@@ -93,7 +93,7 @@ def test_an_upgrade_changes_nothing_until_the_operator_says_so(tmp_path: Path) -
         assert call(versions, "POST", schema("a", "b")).status == 200
         asked = {"format": "avro", "schema": schema("a")["schema"], "against": [schema("b")]}
         assert call(f"{url}/api/check", "POST", asked).body["compatible"] is True
-        rows = printed("ruleset", "report", url=url)
+        rows = print_json("ruleset", "report", url=url)
         assert [(row["subject"], row["version"], row["then"]) for row in rows] == [("s", 2, "incompatible")]
         text = stele("ruleset", "report", "avro", "avro@2", url=url)
         assert "1 verdicts would change" in text.stdout
@@ -106,7 +106,7 @@ def test_an_upgrade_changes_nothing_until_the_operator_says_so(tmp_path: Path) -
         assert (refusal.status, "MINDS_EVERYTHING" in refusal.body["message"]) == (409, True)
         assert call(f"{url}/api/check", "POST", asked).body["compatible"] is False
     with pytest.raises(UnknownRuleset, match="stele ruleset adopt avro avro@1"):
-        asyncio.run(registered(store, "a", "b", "c"))
+        asyncio.run(register_first_version(store, "a", "b", "c"))
 
 
 DOUBTFUL = [json.dumps({"pattern": f"^{first}{then}[a-z0-9]{{9,}}$"}) for first, then in (LOOKS, LOOKS[::-1])]
@@ -137,15 +137,15 @@ def test_a_check_without_a_server(tmp_path: Path) -> None:
     for path, text in zip((old, new), DOUBTFUL, strict=True):
         path.write_text(text)
 
-    def checked(*more: str) -> Result:
+    def check_files(*more: str) -> Result:
         return CliRunner().invoke(app, ["check", str(new), "--against", str(old), *more])
 
-    plain = checked("--ruleset", "containment@1")
+    plain = check_files("--ruleset", "containment@1")
     assert plain.exit_code == 1
     assert "undecided, refused unless --undecided allow by containment@1" in plain.stdout.replace("\n", " ")
     assert f"({old}, undecided)" in plain.stdout
-    assert checked("--ruleset", "containment", "--undecided", "allow").exit_code == 0
-    assert json.loads(checked("-o", "json").stdout)[0]["ruleset"] == "confluent@1"
-    wrong = checked("--ruleset", "containment@9")
+    assert check_files("--ruleset", "containment", "--undecided", "allow").exit_code == 0
+    assert json.loads(check_files("-o", "json").stdout)[0]["ruleset"] == "confluent@1"
+    wrong = check_files("--ruleset", "containment@9")
     assert wrong.exit_code == 2
     assert "containment-lenient@1" in wrong.output.replace("\n", "")

@@ -21,7 +21,7 @@ def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         yield server.url
 
 
-def deleted(url: str, *given: str) -> Result:
+def delete_subject(url: str, *given: str) -> Result:
     """What the command says."""
     return CliRunner().invoke(app, ["subject", "delete", *given, "--registry", url])
 
@@ -35,23 +35,23 @@ def test_warned_and_refused(url: str) -> None:
         client.record_usage("table shop.orders", CensusRecord(NOON, records=20_000, seen=(seen,)))
         assert [place.place for place in client.usage(subject="a")] == ["table shop.orders"]
         told = "warning: 12,345 records with version 1 of a were seen in table shop.orders on 2026-11-22;"
-        kept = deleted(url, "a", "--version", "1", "--if-unused")
+        kept = delete_subject(url, "a", "--version", "1", "--if-unused")
         assert (kept.exit_code, client.versions("a")) == (1, [1])
         assert kept.stderr.startswith(told)
         assert "refused: a is in use" in kept.stderr
-        gone = deleted(url, "a", "--version", "latest")
+        gone = delete_subject(url, "a", "--version", "latest")
         assert (gone.exit_code, gone.stdout) == (
             0,
             "soft-deleted a version 1; --permanent removes what is soft-deleted for good\n",
         )
         assert gone.stderr.startswith(told)
-        unconfirmed = deleted(url, "a", "--permanent")
+        unconfirmed = delete_subject(url, "a", "--permanent")
         assert unconfirmed.exit_code == 2
         assert "add --yes" in unconfirmed.stderr
-        for_good = deleted(url, "a", "--permanent", "--yes", "-o", "json")
+        for_good = delete_subject(url, "a", "--permanent", "--yes", "-o", "json")
         assert (for_good.exit_code, for_good.stdout.split()) == (0, ["[", "1", "]"])
         assert for_good.stderr.startswith(told)
-        unused = deleted(url, "b", "--if-unused")
+        unused = delete_subject(url, "b", "--if-unused")
         assert (unused.exit_code, unused.stderr) == (0, "")
         assert client.forget_usage("table shop.orders").records == 20_000
         assert client.usage() == []
@@ -64,6 +64,6 @@ def test_what_is_not_there(url: str) -> None:
         (("nobody", "--if-unused"), "nobody"),
         (("a", "--version", "x"), "x"),
     ):
-        done = deleted(url, *given)
+        done = delete_subject(url, *given)
         assert (done.exit_code, done.stdout) == (2, "")
         assert why in done.stderr

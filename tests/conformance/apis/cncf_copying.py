@@ -7,7 +7,7 @@ from urllib.parse import quote
 import httpx
 
 
-async def pulled(source: httpx.AsyncClient, target: httpx.AsyncClient, prefix: str) -> None:
+async def pull_everything(source: httpx.AsyncClient, target: httpx.AsyncClient, prefix: str) -> None:
     """One pull of everything: groups get other names, versions keep their URIs, empty authorities are filled in."""
     for name in (await source.get("/schemagroups")).json():
         place = quote(name, safe="")

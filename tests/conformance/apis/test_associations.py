@@ -30,7 +30,7 @@ async def client() -> AsyncIterator[httpx.AsyncClient]:
     await node.close()
 
 
-def asked(topic: str, subject: str, lifecycle: str = "WEAK", **more: Any) -> dict[str, Any]:
+def association_request(topic: str, subject: str, lifecycle: str = "WEAK", **more: Any) -> dict[str, Any]:
     """A request to associate a topic's values with a subject."""
     info = {"subject": subject, "lifecycle": lifecycle, **more}
     return {"resourceName": topic, "resourceNamespace": "c", "resourceId": f"id-{topic}", "associations": [info]}
@@ -40,14 +40,14 @@ async def test_too_many_associations(client: httpx.AsyncClient) -> None:
     """A registry takes so many and no more; those that are there may still change."""
     await client.post("/subjects/s/versions", json=INT)
     for topic in ("a", "b", "c"):
-        assert (await client.post("/associations", json=asked(topic, "s"))).status_code == 200
-    answer = await client.post("/associations", json=asked("d", "s"))
+        assert (await client.post("/associations", json=association_request(topic, "s"))).status_code == 200
+    answer = await client.post("/associations", json=association_request("d", "s"))
     assert answer.status_code == 409
     assert answer.json() == {
         "error_code": 40902,
         "message": "A maximum of 3 associations already exist (max_associations)",
     }
-    assert (await client.post("/associations", json=asked("a", "s"))).status_code == 200
+    assert (await client.post("/associations", json=association_request("a", "s"))).status_code == 200
 
 
 async def test_too_large_batches(client: httpx.AsyncClient) -> None:
@@ -60,7 +60,7 @@ async def test_too_large_batches(client: httpx.AsyncClient) -> None:
 
 async def test_racing_owners(client: httpx.AsyncClient) -> None:
     """Of topics that want a subject for themselves at once one gets it."""
-    requests = [asked(f"t{n}", "s", "STRONG", schema=INT) for n in range(6)]
+    requests = [association_request(f"t{n}", "s", "STRONG", schema=INT) for n in range(6)]
     answers = await asyncio.gather(*(client.post("/associations", json=request) for request in requests))
     assert sorted(answer.status_code for answer in answers) == [200, 409, 409, 409, 409, 409]
     assert {answer.json().get("error_code") for answer in answers} == {None, 40904}
@@ -72,7 +72,7 @@ async def test_racing_deletion(client: httpx.AsyncClient) -> None:
     for _ in range(10):
         await client.post("/subjects/s/versions", json=INT)
         made, gone = await asyncio.gather(
-            client.post("/associations", json=asked("t", "s")), client.delete("/subjects/s")
+            client.post("/associations", json=association_request("t", "s")), client.delete("/subjects/s")
         )
         assert sorted([made.status_code, gone.status_code]) == [200, 409], (made.text, gone.text)
         there = (await client.get("/associations/subjects/s")).json()
@@ -85,7 +85,7 @@ async def test_associations_survive_a_restart_and_a_snapshot() -> None:
     log = await open_log("memory:")
     node = await Registry.open(log)
     async with client_of(application(node)) as client:
-        await client.post("/associations", json=asked("t", "s", "STRONG", schema=INT))
+        await client.post("/associations", json=association_request("t", "s", "STRONG", schema=INT))
         before = (await client.get("/associations/resources/id-t")).json()
     again = await Registry.open(log)
     async with client_of(application(again)) as client:
@@ -114,6 +114,8 @@ async def test_names_of_megabytes(client: httpx.AsyncClient) -> None:
     """Names longer than any resource has are refused."""
     much = "x" * 2_000_000
     for member in ("resourceName", "resourceNamespace", "resourceId"):
-        answer = await client.post("/associations", json={**asked("t", "s", "STRONG", schema=INT), member: much})
+        answer = await client.post(
+            "/associations", json={**association_request("t", "s", "STRONG", schema=INT), member: much}
+        )
         assert answer.status_code == 422, answer.text[:200]
         assert answer.json()["error_code"] == 42212

@@ -10,7 +10,7 @@ from urllib.parse import quote
 
 import httpx
 import pytest
-from tests.conformance.apis.cncf_copying import pulled, uris
+from tests.conformance.apis.cncf_copying import pull_everything, uris
 from tests.conformance.apis.in_process import client_of
 from tests.conformance.apis.transcripts import Rule, play, read_rules, says
 from tests.support.authentication import HeaderAuthenticator
@@ -42,7 +42,7 @@ def fronted(registry: Registry, authenticator: Authenticator | None = None, opti
     )
 
 
-def refused(expected: str, answer: httpx.Response) -> bool:
+def is_refusal(expected: str, answer: httpx.Response) -> bool:
     """A problem document with that detail, or in the Azure flavour an error with that code and message."""
     body = answer.json()
     if str(answer.request.url.path).lower().startswith("/$schemagroups"):
@@ -56,7 +56,7 @@ def refused(expected: str, answer: httpx.Response) -> bool:
 @pytest.mark.parametrize("rule", RULES, ids=[rule.sentence for rule in RULES])
 async def test_rule(rule: Rule, store: str, client: httpx.AsyncClient) -> None:
     """Every request of a transcript gets the answer written below it."""
-    await play(client, rule, media_type="application/json", refused=refused)
+    await play(client, rule, media_type="application/json", refused=is_refusal)
 
 
 def test_every_must_have_behaviour_is_a_test() -> None:
@@ -74,7 +74,7 @@ async def group(client: httpx.AsyncClient, name: str = "g", **attributes: Any) -
     assert answer.status_code == 201, answer.text
 
 
-async def posted(
+async def post_schema(
     client: httpx.AsyncClient, schema: str, body: bytes | str, content_type: str, **attributes: str
 ) -> httpx.Response:
     """Register a document in the group g."""
@@ -88,7 +88,7 @@ async def posted(
 async def test_05_one_document_is_one_version_however_many_bring_it(store: str, client: httpx.AsyncClient) -> None:
     """5: posts of one document at once get one version and one Schema-Id, the id of the answer."""
     await group(client, format="avro")
-    answers = await asyncio.gather(*(posted(client, "s", AVRO, "application/json") for _ in range(8)))
+    answers = await asyncio.gather(*(post_schema(client, "s", AVRO, "application/json") for _ in range(8)))
     assert {answer.headers["schema-version"] for answer in answers} == {"1"}
     assert len({answer.headers["schema-id"] for answer in answers}) == 1
     assert all(answer.json() == {"id": answer.headers["schema-id"]} for answer in answers)
@@ -127,7 +127,7 @@ async def test_07_known_formats_keep_their_text_and_type(store: str, client: htt
     """7: a schema that is parsed keeps its blanks, its byte order mark apart, and the parameters of its type."""
     await group(client, format="avro")
     text = ' {"type" :\t"record", "name":"R","doc":"ü","fields":[ ]}\r\n'.encode()
-    await posted(client, "s", text, "application/json; charset=utf-8; format=avro")
+    await post_schema(client, "s", text, "application/json; charset=utf-8; format=avro")
     answer = await client.get("/schemagroups/g/schemas/s")
     assert answer.content == text
     assert answer.headers["content-type"] == "application/json; charset=utf-8; format=avro"
@@ -137,7 +137,7 @@ async def test_07_known_formats_keep_their_text_and_type(store: str, client: htt
 async def test_08_head_is_get_without_the_body(store: str, client: httpx.AsyncClient) -> None:
     """8: HEAD has the headers of GET, the length included, and no body."""
     await group(client, format="avro")
-    made = await posted(client, "s", AVRO, "application/json", description="d", id="x")
+    made = await post_schema(client, "s", AVRO, "application/json", description="d", id="x")
     uri = quote(made.headers["schema-version-uri"], safe="")
     for path in ("/schemagroups/g/schemas/s", "/schemagroups/g/schemas/s/versions/1", f"/schema?uri={uri}"):
         got, head = await client.get(path), await client.head(path)
@@ -155,7 +155,7 @@ async def test_09_pages_cover_every_item(store: str, client: httpx.AsyncClient) 
     await group(client, format="avro")
     names = sorted([f"schema {number}" for number in range(5)] + ["ö&=?"])
     for name in names:
-        await posted(client, quote(name, safe=""), AVRO, "application/json")
+        await post_schema(client, quote(name, safe=""), AVRO, "application/json")
     seen: list[str] = []
     url = "/schemagroups/g/schemas?limit=4"
     while url:
@@ -172,20 +172,20 @@ async def test_14_a_copy_has_the_uris_of_its_source(store: str, client: httpx.As
     """14: a registry pulled into another one is found there under the same URIs; a second pull changes nothing."""
     await group(client, format="avro")
     await group(client, "mixed", description="of everything")
-    await posted(client, "s", AVRO, "application/json")
-    await posted(client, "s", AVRO.replace("int", "long"), "application/json")
-    await posted(client, "ruled", AVRO, "application/json;format=avro", authority="urn:a:b", id="x")
+    await post_schema(client, "s", AVRO, "application/json")
+    await post_schema(client, "s", AVRO.replace("int", "long"), "application/json")
+    await post_schema(client, "ruled", AVRO, "application/json;format=avro", authority="urn:a:b", id="x")
     await client.post("/schemagroups/mixed/schemas/%C3%B6?format=own", content=b"\x00\xff", headers={})
     target = await Registry.open(await open_log("memory:"))
     async with client_of(fronted(target)) as copy:
         copy.base_url = httpx.URL("http://copy")
-        await pulled(client, copy, "copied.")
+        await pull_everything(client, copy, "copied.")
         first = await uris(copy)
         assert first == await uris(client)
         assert "urn:a:b:x" in first
         assert "http://registry/schemagroups/mixed/schemas/%C3%B6/versions/1" in first
         seq = target.state.seq
-        await pulled(client, copy, "copied.")
+        await pull_everything(client, copy, "copied.")
         assert target.state.seq == seq, "nothing was written"
     await target.close()
 
@@ -212,7 +212,7 @@ async def test_19_one_subscription_from_begin_to_end(store: str, client: httpx.A
     assert (await client.get(place)).status_code == 404
 
 
-def _authenticated(headers: Headers) -> Principal:
+def _authenticate(headers: Headers) -> Principal:
     name = dict(headers).get(b"authorization", b"").decode()
     if not name:
         raise Unauthenticated("who are you?")
@@ -235,7 +235,7 @@ async def test_20_ids_of_groups_are_seen_by_all(
 ) -> None:
     """20: who may not read a group sees that its id is taken and nothing else; nobody in particular sees nothing."""
     monkeypatch.setattr(registry, "access", AccessControl(AccessRules(RULES_OF_20, default_allow=False)))
-    app = fronted(registry, HeaderAuthenticator(_authenticated))
+    app = fronted(registry, HeaderAuthenticator(_authenticate))
     admin, ann = {"authorization": "admin"}, {"authorization": "ann"}
     async with client_of(app) as client:
         assert (await client.get("/schemagroups")).status_code == 401

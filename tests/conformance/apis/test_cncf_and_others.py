@@ -35,7 +35,7 @@ async def client(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterato
     await registry.close()
 
 
-async def sent(
+async def send_request(
     client: httpx.AsyncClient, method: str, path: str, body: Any = None, status: int = 200, **headers: str
 ) -> httpx.Response:
     """The answer to a request with a JSON body, or one of plain text."""
@@ -51,9 +51,9 @@ async def sent(
 @pytest.mark.asyncio
 async def test_schemas_of_other_dialects_are_documents(client: httpx.AsyncClient) -> None:
     """What other dialects register is in the group of its space, byte for byte, with a fitting type."""
-    await sent(client, "POST", "/subjects/s%2F1/versions", {"schema": A1})
-    await sent(client, "POST", "/subjects/p/versions", {"schema": PROTO, "schemaType": "PROTOBUF"})
-    await sent(client, "POST", "/contexts/.team/subjects/t/versions", {"schema": A1})
+    await send_request(client, "POST", "/subjects/s%2F1/versions", {"schema": A1})
+    await send_request(client, "POST", "/subjects/p/versions", {"schema": PROTO, "schemaType": "PROTOBUF"})
+    await send_request(client, "POST", "/contexts/.team/subjects/t/versions", {"schema": A1})
     group = {
         "groupName": "g",
         "groupProperties": {
@@ -62,125 +62,133 @@ async def test_schemas_of_other_dialects_are_documents(client: httpx.AsyncClient
             "allowMultipleTypes": True,
         },
     }
-    await sent(client, "POST", "/v1/namespace/plant/groups", group, 201)
+    await send_request(client, "POST", "/v1/namespace/plant/groups", group, 201)
     own = {"serializationFormat": "Custom", "fullTypeName": "mine"}
     data = base64.b64encode(b"\x00\xff").decode()
     info = {"type": "t", "serializationFormat": own, "schemaData": data}
-    await sent(client, "POST", "/v1/namespace/plant/groups/g/schemas", info, 201)
-    assert (await sent(client, "GET", "/schemagroups")).json() == ["default", "plant", "team"]
-    assert (await sent(client, "GET", "/schemagroups/default/schemas")).json() == ["p", "s/1"]
+    await send_request(client, "POST", "/v1/namespace/plant/groups/g/schemas", info, 201)
+    assert (await send_request(client, "GET", "/schemagroups")).json() == ["default", "plant", "team"]
+    assert (await send_request(client, "GET", "/schemagroups/default/schemas")).json() == ["p", "s/1"]
     for path, text, content_type, language in (
         ("default/schemas/s%2F1", A1.encode(), "application/json;format=avro", "avro"),
         ("default/schemas/p", PROTO.encode(), "text/plain;charset=utf-8;format=protobuf", "protobuf"),
         ("team/schemas/t", A1.encode(), "application/json;format=avro", "avro"),
         ("plant/schemas/g", b"\x00\xff", "application/octet-stream", "mine"),
     ):
-        answer = await sent(client, "GET", f"/schemagroups/{path}")
+        answer = await send_request(client, "GET", f"/schemagroups/{path}")
         assert (answer.content, answer.headers["content-type"]) == (text, content_type)
         assert answer.headers["schema-format"] == language
         uri = answer.headers["schema-version-uri"]
         assert (await client.get("/schema", params={"uri": uri})).content == text
-    answer = await sent(client, "GET", "/$schemaGroups/team/schemas/t")
+    answer = await send_request(client, "GET", "/$schemaGroups/team/schemas/t")
     assert answer.headers["content-type"] == "application/json; serialization=Avro"
 
 
 @pytest.mark.asyncio
 async def test_documents_are_schemas_of_other_dialects(client: httpx.AsyncClient) -> None:
     """What is posted here is read by Confluent's and Pravega's clients, with its number and its text."""
-    await sent(client, "PUT", "/schemagroups/team", {"format": "avro"}, 201)
+    await send_request(client, "PUT", "/schemagroups/team", {"format": "avro"}, 201)
     for text in (A1, A2):
-        await sent(client, "POST", "/schemagroups/team/schemas/s", text, content_type="application/json")
-    found = (await sent(client, "GET", "/subjects/:.team:s/versions/2")).json()
+        await send_request(client, "POST", "/schemagroups/team/schemas/s", text, content_type="application/json")
+    found = (await send_request(client, "GET", "/subjects/:.team:s/versions/2")).json()
     assert (json.loads(found["schema"]), found["version"]) == (json.loads(A2), 2)
-    again = (await sent(client, "POST", "/contexts/.team/subjects/s/versions", {"schema": A2})).json()
+    again = (await send_request(client, "POST", "/contexts/.team/subjects/s/versions", {"schema": A2})).json()
     assert again["id"] == found["id"]
-    rows = (await sent(client, "GET", "/v1/namespace/team/groups/s/schemas/versions")).json()["schemas"]
+    rows = (await send_request(client, "GET", "/v1/namespace/team/groups/s/schemas/versions")).json()["schemas"]
     assert [base64.b64decode(row["schemaInfo"]["schemaData"]).decode() for row in rows] == [A1, A2]
-    await sent(client, "PUT", "/schemagroups/default", {}, 201)
-    await sent(client, "POST", "/schemagroups/default/schemas/plain?format=avro", A1, content_type="text/plain")
-    assert (await sent(client, "GET", "/subjects")).json() == [":.team:s", "plain"]
+    await send_request(client, "PUT", "/schemagroups/default", {}, 201)
+    await send_request(client, "POST", "/schemagroups/default/schemas/plain?format=avro", A1, content_type="text/plain")
+    assert (await send_request(client, "GET", "/subjects")).json() == [":.team:s", "plain"]
 
 
 @pytest.mark.asyncio
 async def test_one_document_in_two_dialects_is_one_version(client: httpx.AsyncClient) -> None:
     """A document posted here that another dialect brought before is that version, and the other way round."""
-    first = (await sent(client, "POST", "/contexts/.team/subjects/s/versions", {"schema": A1})).json()
+    first = (await send_request(client, "POST", "/contexts/.team/subjects/s/versions", {"schema": A1})).json()
     headers = {"content_type": "application/json;format=avro"}
-    assert (await sent(client, "POST", "/schemagroups/team/schemas/s", A1, **headers)).headers["schema-version"] == "1"
-    again = (await sent(client, "POST", "/contexts/.team/subjects/s/versions", {"schema": A1})).json()
+    assert (await send_request(client, "POST", "/schemagroups/team/schemas/s", A1, **headers)).headers[
+        "schema-version"
+    ] == "1"
+    again = (await send_request(client, "POST", "/contexts/.team/subjects/s/versions", {"schema": A1})).json()
     assert again["id"] == first["id"]
-    assert (await sent(client, "GET", "/schemagroups/team/schemas/s/versions")).json() == [1]
+    assert (await send_request(client, "GET", "/schemagroups/team/schemas/s/versions")).json() == [1]
 
 
 @pytest.mark.asyncio
 async def test_a_policy_holds_in_every_dialect(client: httpx.AsyncClient) -> None:
     """The policy of a group refuses other dialects' schemas, and one they set refuses documents posted here."""
     body = {"schemaType": "Avro", "schemaCompatibility": "Backward"}
-    await sent(client, "PUT", "/$schemaGroups/team", body, 201)
-    await sent(client, "PUT", "/$schemaGroups/team/schemas/s", A1, 204, content_type="application/json")
-    await sent(client, "POST", "/contexts/.team/subjects/s/versions", {"schema": A3}, 409)
-    assert (await sent(client, "GET", "/config/:.team:s?defaultToGlobal=true")).json()[
+    await send_request(client, "PUT", "/$schemaGroups/team", body, 201)
+    await send_request(client, "PUT", "/$schemaGroups/team/schemas/s", A1, 204, content_type="application/json")
+    await send_request(client, "POST", "/contexts/.team/subjects/s/versions", {"schema": A3}, 409)
+    assert (await send_request(client, "GET", "/config/:.team:s?defaultToGlobal=true")).json()[
         "compatibilityLevel"
     ] == "BACKWARD"
-    await sent(client, "PUT", "/config/:.team:s", {"compatibility": "NONE"})
-    await sent(client, "POST", "/schemagroups/team/schemas/s", A3, content_type="application/json")
-    await sent(client, "PUT", "/config/:.team:", {"compatibility": "FULL_TRANSITIVE"})
-    shown = (await sent(client, "GET", "/$schemaGroups/team")).json()
+    await send_request(client, "PUT", "/config/:.team:s", {"compatibility": "NONE"})
+    await send_request(client, "POST", "/schemagroups/team/schemas/s", A3, content_type="application/json")
+    await send_request(client, "PUT", "/config/:.team:", {"compatibility": "FULL_TRANSITIVE"})
+    shown = (await send_request(client, "GET", "/$schemaGroups/team")).json()
     assert shown["SchemaCompatibility"] == "FullTransitive"
-    await sent(client, "PUT", "/$schemaGroups/team/schemas/t", A1, 204, content_type="application/json")
-    refused = await sent(client, "PUT", "/$schemaGroups/team/schemas/t", A3, 409, content_type="application/json")
+    await send_request(client, "PUT", "/$schemaGroups/team/schemas/t", A1, 204, content_type="application/json")
+    refused = await send_request(
+        client, "PUT", "/$schemaGroups/team/schemas/t", A3, 409, content_type="application/json"
+    )
     assert refused.json()["error"]["code"] == "IncompatibleSchema"
 
 
 @pytest.mark.asyncio
 async def test_making_a_group_loosens_no_policy(client: httpx.AsyncClient) -> None:
     """A policy set for a context, or for all, before its group is made stays; so does that of the default group."""
-    await sent(client, "PUT", "/config/:.team:", {"compatibility": "FULL"})
-    assert (await sent(client, "PUT", "/schemagroups/team", {}, 201)).json()["compatibility"] == "FULL"
-    assert (await sent(client, "PUT", "/schemagroups/free", {}, 201)).json()["compatibility"] == "NONE"
-    await sent(client, "POST", "/subjects/s/versions", {"schema": A1})
-    await sent(client, "PUT", "/schemagroups/default", {"description": "of old"})
-    await sent(client, "POST", "/subjects/s/versions", {"schema": A3}, 409)
-    await sent(client, "PUT", "/config/:.__GLOBAL:", {"compatibility": "FORWARD"})
-    assert (await sent(client, "PUT", "/schemagroups/late", {}, 201)).json()["compatibility"] == "FORWARD"
-    await sent(client, "PUT", "/schemagroups/late", {"compatibility": "NONE"})
-    assert (await sent(client, "GET", "/config/:.late:")).json()["compatibilityLevel"] == "NONE"
+    await send_request(client, "PUT", "/config/:.team:", {"compatibility": "FULL"})
+    assert (await send_request(client, "PUT", "/schemagroups/team", {}, 201)).json()["compatibility"] == "FULL"
+    assert (await send_request(client, "PUT", "/schemagroups/free", {}, 201)).json()["compatibility"] == "NONE"
+    await send_request(client, "POST", "/subjects/s/versions", {"schema": A1})
+    await send_request(client, "PUT", "/schemagroups/default", {"description": "of old"})
+    await send_request(client, "POST", "/subjects/s/versions", {"schema": A3}, 409)
+    await send_request(client, "PUT", "/config/:.__GLOBAL:", {"compatibility": "FORWARD"})
+    assert (await send_request(client, "PUT", "/schemagroups/late", {}, 201)).json()["compatibility"] == "FORWARD"
+    await send_request(client, "PUT", "/schemagroups/late", {"compatibility": "NONE"})
+    assert (await send_request(client, "GET", "/config/:.late:")).json()["compatibilityLevel"] == "NONE"
 
 
 @pytest.mark.asyncio
 async def test_what_is_deleted_is_gone_for_all(client: httpx.AsyncClient) -> None:
     """A version deleted here or there is in no list; ids that data have still answer; what is referred to stays."""
-    await sent(client, "PUT", "/schemagroups/team", {}, 201)
-    made = await sent(client, "POST", "/schemagroups/team/schemas/s", A1, content_type="application/json;format=avro")
-    found = (await sent(client, "GET", "/subjects/:.team:s/versions/1")).json()
+    await send_request(client, "PUT", "/schemagroups/team", {}, 201)
+    made = await send_request(
+        client, "POST", "/schemagroups/team/schemas/s", A1, content_type="application/json;format=avro"
+    )
+    found = (await send_request(client, "GET", "/subjects/:.team:s/versions/1")).json()
     reference = {"name": "n.R", "subject": ":.team:s", "version": 1}
     user = '{"type":"record","name":"U","fields":[{"name":"r","type":"n.R"}]}'
-    await sent(client, "POST", "/subjects/user/versions", {"schema": user, "references": [reference]})
+    await send_request(client, "POST", "/subjects/user/versions", {"schema": user, "references": [reference]})
     for path in ("/schemagroups/team/schemas/s", "/schemagroups/team/schemas", "/schemagroups/team"):
-        await sent(client, "DELETE", path, status=409)
-    assert (await sent(client, "GET", "/schemagroups/default/schemas/user")).text == user
-    await sent(client, "DELETE", "/subjects/user")
-    await sent(client, "DELETE", "/subjects/user?permanent=true")
-    await sent(client, "DELETE", "/schemagroups/team/schemas/s/versions/1", status=204)
-    assert (await sent(client, "GET", "/subjects?subjectPrefix=:*:")).json() == []
-    assert json.loads((await sent(client, "GET", f"/schemas/ids/{found['id']}?subject=:.team:s")).json()["schema"])
-    assert (await sent(client, "GET", f"/$schemaGroups/$schemas/{made.headers['schema-id']}")).text == A1
-    await sent(client, "POST", "/contexts/.team/subjects/s/versions", {"schema": A2})
-    await sent(client, "DELETE", "/contexts/.team/subjects/s")
-    assert (await sent(client, "GET", "/schemagroups/team/schemas")).json() == []
-    await sent(client, "GET", "/schemagroups/team/schemas/s", status=404)
+        await send_request(client, "DELETE", path, status=409)
+    assert (await send_request(client, "GET", "/schemagroups/default/schemas/user")).text == user
+    await send_request(client, "DELETE", "/subjects/user")
+    await send_request(client, "DELETE", "/subjects/user?permanent=true")
+    await send_request(client, "DELETE", "/schemagroups/team/schemas/s/versions/1", status=204)
+    assert (await send_request(client, "GET", "/subjects?subjectPrefix=:*:")).json() == []
+    assert json.loads(
+        (await send_request(client, "GET", f"/schemas/ids/{found['id']}?subject=:.team:s")).json()["schema"]
+    )
+    assert (await send_request(client, "GET", f"/$schemaGroups/$schemas/{made.headers['schema-id']}")).text == A1
+    await send_request(client, "POST", "/contexts/.team/subjects/s/versions", {"schema": A2})
+    await send_request(client, "DELETE", "/contexts/.team/subjects/s")
+    assert (await send_request(client, "GET", "/schemagroups/team/schemas")).json() == []
+    await send_request(client, "GET", "/schemagroups/team/schemas/s", status=404)
 
 
 @pytest.mark.asyncio
 async def test_below_its_prefix_links_have_it(client: httpx.AsyncClient) -> None:
     """Below /cncf every path is answered, and the URLs in answers begin with it; URIs of versions mean both places."""
-    answer = await sent(client, "PUT", "/cncf/schemagroups/g", {"format": "avro"}, 201)
+    answer = await send_request(client, "PUT", "/cncf/schemagroups/g", {"format": "avro"}, 201)
     assert answer.headers["location"] == "http://registry/cncf/schemagroups/g"
-    made = await sent(client, "POST", "/cncf/schemagroups/g/schemas/s", A1, content_type="application/json")
+    made = await send_request(client, "POST", "/cncf/schemagroups/g/schemas/s", A1, content_type="application/json")
     for name in ("location", "schema-id-location", "schema-version-uri"):
         assert made.headers[name].startswith("http://registry/cncf/schema")
     for uri in (made.headers["schema-version-uri"], made.headers["schema-version-uri"].replace("/cncf", "")):
         for path in ("/cncf/schema", "/schema"):
             assert (await client.get(path, params={"uri": uri})).text == A1
-    assert (await sent(client, "GET", made.headers["schema-id-location"])).text == A1
-    assert (await sent(client, "GET", "/cncf/$SchemagroupS")).json() == {"Value": ["g"]}
+    assert (await send_request(client, "GET", made.headers["schema-id-location"])).text == A1
+    assert (await send_request(client, "GET", "/cncf/$SchemagroupS")).json() == {"Value": ["g"]}

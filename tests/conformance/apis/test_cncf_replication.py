@@ -10,7 +10,7 @@ from urllib.parse import quote
 import httpx
 import pytest
 import pytest_asyncio
-from tests.conformance.apis.cncf_copying import pulled, uris
+from tests.conformance.apis.cncf_copying import pull_everything, uris
 from tests.conformance.apis.in_process import client_of
 
 from stele.server.dialects import build_dispatcher
@@ -44,7 +44,9 @@ async def pair(
         await registry.close()
 
 
-async def done(client: httpx.AsyncClient, method: str, path: str, body: str | dict[str, Any] | None = None) -> None:
+async def send_request(
+    client: httpx.AsyncClient, method: str, path: str, body: str | dict[str, Any] | None = None
+) -> None:
     """A request that must succeed."""
     content = {"content": body} if isinstance(body, str) else {"json": body} if body is not None else {}
     answer = await client.request(method, path, **content)  # type: ignore[arg-type]  # one member or none
@@ -53,24 +55,24 @@ async def done(client: httpx.AsyncClient, method: str, path: str, body: str | di
 
 async def change(source: httpx.AsyncClient) -> None:
     """A first history: two groups, several versions."""
-    await done(source, "PUT", "/schemagroups/g", {"format": "avro"})
-    await done(source, "PUT", "/schemagroups/h", {"format": "avro", "description": "other"})
+    await send_request(source, "PUT", "/schemagroups/g", {"format": "avro"})
+    await send_request(source, "PUT", "/schemagroups/h", {"format": "avro", "description": "other"})
     for path, text in (("g/schemas/s", AVRO), ("g/schemas/s", WIDER), ("h/schemas/s", AVRO), ("h/schemas/t", WIDER)):
-        await done(source, "POST", f"/schemagroups/{path}", text)
+        await send_request(source, "POST", f"/schemagroups/{path}", text)
 
 
 async def test_15_a_pull_reaches_the_same_uris(pair: tuple[httpx.AsyncClient, httpx.AsyncClient]) -> None:
     """15: groups of the target have other names, versions the URIs of the source; the next pull brings what is new."""
     source, target = pair
-    await done(target, "PUT", "/schemagroups/own", {"format": "avro"})
-    await done(target, "POST", "/schemagroups/own/schemas/s", AVRO)
+    await send_request(target, "PUT", "/schemagroups/own", {"format": "avro"})
+    await send_request(target, "POST", "/schemagroups/own/schemas/s", AVRO)
     own = await uris(target)
     await change(source)
-    await pulled(source, target, "from.")
+    await pull_everything(source, target, "from.")
     assert await uris(target) == own | await uris(source)
     assert sorted((await target.get("/schemagroups")).json()) == ["from.g", "from.h", "own"]
-    await done(source, "POST", "/schemagroups/h/schemas/u", AVRO)
-    await pulled(source, target, "from.")
+    await send_request(source, "POST", "/schemagroups/h/schemas/u", AVRO)
+    await pull_everything(source, target, "from.")
     assert await uris(target) == own | await uris(source)
 
 
@@ -94,15 +96,15 @@ class Pusher:
         schema = f"{group}/schemas/{quote(entry['subject'] or '')}"
         match entry["kind"]:
             case "namespace_created":
-                await done(self._target, "PUT", group, {"format": entry["details"]["format"]})
+                await send_request(self._target, "PUT", group, {"format": entry["details"]["format"]})
             case "registered":
                 await self._copy(schema, entry["version"])
             case "soft_deleted":
-                await done(self._target, "DELETE", f"{schema}/versions/{entry['version']}")
+                await send_request(self._target, "DELETE", f"{schema}/versions/{entry['version']}")
             case "subject_closed":
-                await done(self._target, "DELETE", schema)
+                await send_request(self._target, "DELETE", schema)
             case "namespace_deleted":
-                await done(self._target, "DELETE", group)
+                await send_request(self._target, "DELETE", group)
 
     async def _copy(self, schema: str, number: int) -> None:
         found = await self._source.get(f"{schema}/versions/{number}")
@@ -129,7 +131,7 @@ async def test_16_a_push_replays_creates_and_deletes(pair: tuple[httpx.AsyncClie
         ("DELETE", "g/schemas", None),
         ("DELETE", "g", None),
     ):
-        await done(source, method, f"/schemagroups/{path}", body)
+        await send_request(source, method, f"/schemagroups/{path}", body)
         await pusher.push()
         assert await uris(target) == await uris(source)
         assert (await target.get("/schemagroups")).json() == (await source.get("/schemagroups")).json()

@@ -36,11 +36,11 @@ async def registry() -> AsyncIterator[Registry]:
 async def clients(registry: Registry) -> AsyncIterator[dict[ProfileName, httpx.AsyncClient]]:
     """A client of the dialect in every profile over that node, behind the server's front."""
     async with AsyncExitStack() as stack:
-        made = {name: client_of(_fronted(registry, name)) for name in RELEASES}
+        made = {name: client_of(_build_front(registry, name)) for name in RELEASES}
         yield {name: await stack.enter_async_context(client) for name, client in made.items()}
 
 
-def _fronted(registry: Registry, profile: ProfileName) -> App:
+def _build_front(registry: Registry, profile: ProfileName) -> App:
     return Dispatcher(
         {}, MountedDialect("confluent", application(registry, ConfluentOptions(profile=profile))), Metrics()
     )

@@ -31,7 +31,7 @@ async def client() -> AsyncIterator[httpx.AsyncClient]:
     await registry.close()
 
 
-def told(answer: httpx.Response, status: int = 200) -> Any:
+def read_answer(answer: httpx.Response, status: int = 200) -> Any:
     """What an answer of that status says."""
     assert answer.status_code == status, f"{answer.status_code} {answer.text}"
     return answer.json() if "json" in answer.headers.get("content-type", "") and answer.content else answer.text
@@ -54,56 +54,58 @@ async def group(client: httpx.AsyncClient, name: str, format_name: str) -> None:
         "compatibility": {"policy": "AllowAny"},
         "allowMultipleTypes": True,
     }
-    told(await client.post("/v1/groups", json={"groupName": name, "groupProperties": properties}), 201)
+    read_answer(await client.post("/v1/groups", json={"groupName": name, "groupProperties": properties}), 201)
 
 
 async def test_one_text_in_two_languages_is_two_schemas(client: httpx.AsyncClient) -> None:
     """Ids, types and look-ups keep a JSON Schema and the Avro schema of the same text apart, in whatever order."""
     await group(client, "a", "Any")
-    told(await client.post("/v1/groups/a/schemas", json=info(WORD, "Avro")), 201)
+    read_answer(await client.post("/v1/groups/a/schemas", json=info(WORD, "Avro")), 201)
     json_schema = {"schema": WORD, "schemaType": "JSON"}
-    assert told(await client.post("/subjects/j/versions", json=json_schema))["id"] == 2
-    assert told(await client.get("/schemas/ids/1"))["schemaType"] == "AVRO"
-    assert told(await client.get("/schemas/ids/2"))["schemaType"] == "JSON"
-    told(await client.post("/subjects/a", json=json_schema), 404)
-    assert told(await client.post("/subjects/a/versions", json=json_schema))["version"] == 2
+    assert read_answer(await client.post("/subjects/j/versions", json=json_schema))["id"] == 2
+    assert read_answer(await client.get("/schemas/ids/1"))["schemaType"] == "AVRO"
+    assert read_answer(await client.get("/schemas/ids/2"))["schemaType"] == "JSON"
+    read_answer(await client.post("/subjects/a", json=json_schema), 404)
+    assert read_answer(await client.post("/subjects/a/versions", json=json_schema))["version"] == 2
     for number, name in ((0, "Avro"), (1, "Json")):
-        again = told(await client.post("/v1/groups/a/schemas", json=info(WORD, name)), 201)
+        again = read_answer(await client.post("/v1/groups/a/schemas", json=info(WORD, name)), 201)
         assert (again["id"], again["serializationFormat"]) == (number, name)
 
 
 async def test_unread_text_is_no_schema_elsewhere(client: httpx.AsyncClient) -> None:
     """A text schema-repo kept unread, as what the subject holds is of another language, is not found as a schema."""
-    told(await client.post("/subjects/s/versions", json={"schema": "{}", "schemaType": "JSON"}))
-    told(await client.put("/schema-repo/s/register", content='"int"', headers={"content-type": "text/plain"}))
-    told(await client.post("/subjects/s", json={"schema": '"int"'}), 404)
-    assert told(await client.post("/subjects/s/versions", json={"schema": '"int"'}))["version"] == 3
+    read_answer(await client.post("/subjects/s/versions", json={"schema": "{}", "schemaType": "JSON"}))
+    read_answer(await client.put("/schema-repo/s/register", content='"int"', headers={"content-type": "text/plain"}))
+    read_answer(await client.post("/subjects/s", json={"schema": '"int"'}), 404)
+    assert read_answer(await client.post("/subjects/s/versions", json={"schema": '"int"'}))["version"] == 3
 
 
 async def test_what_has_no_name_has_that_of_its_group(client: httpx.AsyncClient) -> None:
     """A schema without a name of its own is one schema, through whichever door, with one number for its type."""
     first = {"type": "s", "serializationFormat": "Json", "version": 0, "id": 0}
-    told(await client.post("/subjects/s/versions", json={"schema": WORD, "schemaType": "JSON"}))
-    assert told(await client.post("/v1/groups/s/schemas", json=info(WORD, "Json")), 201) == first
-    assert told(await client.post("/v1/groups/s/schemas", json=info(WORD, "Json", "s")), 201) == first
-    assert told(await client.post("/v1/groups/s/schemas/versions/find", json=info(WORD, "Json", "s"))) == first
-    assert told(await client.post("/v1/schemas/addedTo", json=info(WORD, "Json", "s")))["groups"] == {"s": first}
-    second = told(await client.post("/v1/groups/s/schemas", json=info("{}", "Json", "s")), 201)
+    read_answer(await client.post("/subjects/s/versions", json={"schema": WORD, "schemaType": "JSON"}))
+    assert read_answer(await client.post("/v1/groups/s/schemas", json=info(WORD, "Json")), 201) == first
+    assert read_answer(await client.post("/v1/groups/s/schemas", json=info(WORD, "Json", "s")), 201) == first
+    assert read_answer(await client.post("/v1/groups/s/schemas/versions/find", json=info(WORD, "Json", "s"))) == first
+    assert read_answer(await client.post("/v1/schemas/addedTo", json=info(WORD, "Json", "s")))["groups"] == {"s": first}
+    second = read_answer(await client.post("/v1/groups/s/schemas", json=info("{}", "Json", "s")), 201)
     assert (second["version"], second["id"]) == (1, 1)
-    told(await client.post("/subjects/p/versions", json={"schema": '"string"'}))
+    read_answer(await client.post("/subjects/p/versions", json={"schema": '"string"'}))
     for given in ("", "string", "p"):
-        assert told(await client.post("/v1/groups/p/schemas", json=info('"string"', "Avro", given)), 201)["id"] == 0
+        assert (
+            read_answer(await client.post("/v1/groups/p/schemas", json=info('"string"', "Avro", given)), 201)["id"] == 0
+        )
 
 
 async def test_what_topics_are_bound_to_can_be_deleted_elsewhere(client: httpx.AsyncClient) -> None:
     """A binding of the RocketMQ dialect, which nobody could end in the Confluent one, holds up no deletion there."""
     body = {"schemaIdl": RECORD, "schemaType": "AVRO"}
-    told(await client.post("/schema-registry/v1/subject/s/schema/s", json=body))
-    assert told(await client.delete("/subjects/s/versions/1")) == 1
-    assert told(await client.delete("/subjects/s?permanent=true")) == [1]
-    told(await client.post("/schema-registry/v1/subject/s/schema/s", json=body))
-    assert told(await client.delete("/subjects/s")) == [1]
-    told(await client.get("/schema-registry/v1/subject/s/schema"), 404)
+    read_answer(await client.post("/schema-registry/v1/subject/s/schema/s", json=body))
+    assert read_answer(await client.delete("/subjects/s/versions/1")) == 1
+    assert read_answer(await client.delete("/subjects/s?permanent=true")) == [1]
+    read_answer(await client.post("/schema-registry/v1/subject/s/schema/s", json=body))
+    assert read_answer(await client.delete("/subjects/s")) == [1]
+    read_answer(await client.get("/schema-registry/v1/subject/s/schema"), 404)
 
 
 async def test_types_of_a_group_are_not_compared_elsewhere_either(client: httpx.AsyncClient) -> None:
@@ -111,29 +113,31 @@ async def test_types_of_a_group_are_not_compared_elsewhere_either(client: httpx.
     await group(client, "g", "Avro")
     longer = RECORD.replace("]}", ',{"name":"b","type":"int","default":0}]}')
     for text in (RECORD, RECORD.replace('"R"', '"S"'), longer, longer.replace('"R"', '"S"')):
-        told(await client.post("/v1/groups/g/schemas", json=info(text, "Avro")), 201)
+        read_answer(await client.post("/v1/groups/g/schemas", json=info(text, "Avro")), 201)
     level = {"compatibility": "BACKWARD_TRANSITIVE"}
-    assert told(await client.put("/openschema/config/g", json=level)) == level
-    told(await client.put("/openschema/config/g", json={"compatibility": "BACKWARD"}))
-    assert told(await client.delete("/openschema/subjects/g/versions/2")) == {"version": 2}
+    assert read_answer(await client.put("/openschema/config/g", json=level)) == level
+    read_answer(await client.put("/openschema/config/g", json={"compatibility": "BACKWARD"}))
+    assert read_answer(await client.delete("/openschema/subjects/g/versions/2")) == {"version": 2}
 
 
 async def test_a_format_nobody_knows_is_one_for_all(client: httpx.AsyncClient) -> None:
     """A group of a custom format is a schema of that format for the CNCF dialect, and the other way round."""
     document = {"content": "some words", "headers": {"content-type": "text/plain"}}
     await group(client, "g", "words")
-    told(await client.post("/schemagroups/default/schemas/g?format=words", **document))
-    told(await client.post("/schemagroups/default/schemas/g?format=verse", **document), 400)
-    told(await client.post("/schemagroups/default/schemas/s?format=words", **document))
-    shown = told(await client.get("/v1/groups/s"))
+    read_answer(await client.post("/schemagroups/default/schemas/g?format=words", **document))
+    read_answer(await client.post("/schemagroups/default/schemas/g?format=verse", **document), 400)
+    read_answer(await client.post("/schemagroups/default/schemas/s?format=words", **document))
+    shown = read_answer(await client.get("/v1/groups/s"))
     assert shown["serializationFormat"] == {"serializationFormat": "Custom", "fullTypeName": "words"}
-    assert told(await client.post("/v1/groups/s/schemas", json=info("some words", "words")), 201)["id"] == 0
-    told(await client.post("/v1/groups/s/schemas", json=info("some words", "verse")), 417)
+    assert read_answer(await client.post("/v1/groups/s/schemas", json=info("some words", "words")), 201)["id"] == 0
+    read_answer(await client.post("/v1/groups/s/schemas", json=info("some words", "verse")), 417)
     await group(client, "empty", "words")
     headers = {"content-type": "text/plain"}
-    assert told(await client.put("/schema-repo/empty/register", content="some words", headers=headers)) == "0"
-    listed = told(await client.get("/v1/groups/empty/schemas/versions"))["schemas"]
+    assert read_answer(await client.put("/schema-repo/empty/register", content="some words", headers=headers)) == "0"
+    listed = read_answer(await client.get("/v1/groups/empty/schemas/versions"))["schemas"]
     assert [row["versionInfo"]["serializationFormat"] for row in listed] == ["words"]
     idl = {"schemaIdl": "other words", "schemaType": "TEXT"}
     await group(client, "other", "words")
-    assert told(await client.post("/schema-registry/v1/subject/o/schema/other", json=idl), 409)["status"] == 40901
+    assert (
+        read_answer(await client.post("/schema-registry/v1/subject/o/schema/other", json=idl), 409)["status"] == 40901
+    )

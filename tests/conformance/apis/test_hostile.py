@@ -56,7 +56,7 @@ async def client(registry: Registry) -> AsyncIterator[httpx.AsyncClient]:
         yield made
 
 
-async def refused(client: httpx.AsyncClient, method: str, path: str, body: bytes | None) -> httpx.Response:
+async def expect_refusal(client: httpx.AsyncClient, method: str, path: str, body: bytes | None) -> httpx.Response:
     """The answer, which must be an error of the dialect, given soon."""
     started = time.perf_counter()
     answer = await client.request(method, path, content=body, headers=JSON)
@@ -93,7 +93,7 @@ async def test_schemas(name: str, client: httpx.AsyncClient, registry: Registry)
     text, schema_type = SCHEMAS[name]
     body = json.dumps({"schema": text, "schemaType": schema_type}).encode()
     for path in ("/subjects/h/versions", "/subjects/h", "/compatibility/subjects/h/versions"):
-        answer = await refused(client, "POST", path, body)
+        answer = await expect_refusal(client, "POST", path, body)
         assert answer.json()["error_code"] in {42201, 42209}
     assert registry.state.seq == seq
 
@@ -124,7 +124,7 @@ async def test_bodies(body: bytes, client: httpx.AsyncClient, registry: Registry
     """Bodies that are no JSON object are refused everywhere."""
     seq = registry.state.seq
     for method, path in WITH_BODY:
-        await refused(client, method, path, body)
+        await expect_refusal(client, method, path, body)
     assert registry.state.seq == seq
 
 
@@ -133,7 +133,7 @@ async def test_too_many_references(client: httpx.AsyncClient, registry: Registry
     await client.post("/subjects/target/versions", content=INT, headers=JSON)
     references = [{"name": f"n{n}", "subject": "target", "version": 1} for n in range(3000)]
     body = json.dumps({"schema": '"int"', "references": references}).encode()
-    answer = await refused(client, "POST", "/subjects/h/versions", body)
+    answer = await expect_refusal(client, "POST", "/subjects/h/versions", body)
     assert answer.json()["error_code"] == 42209
 
 
@@ -158,7 +158,7 @@ async def test_what_surrounds_a_schema_is_limited_too(
     """Metadata, rules and settings of megabytes are as much too large as a schema of that size."""
     await client.post("/subjects/target/versions", content=INT, headers=JSON)
     seq = registry.state.seq
-    answer = await refused(client, method, path, json.dumps(body).encode())
+    answer = await expect_refusal(client, method, path, json.dumps(body).encode())
     assert answer.json()["error_code"] in {42209, 42210}
     assert registry.state.seq == seq
 
@@ -345,10 +345,10 @@ async def test_a_request_that_takes_too_long(registry: Registry) -> None:
     """What is given up for its time, and what is refused for want of room, is 503 with that code."""
     dialect = application(registry)
 
-    async def hurried(scope: Any, receive: Any, send: Any) -> None:
+    async def answer_hurriedly(scope: Any, receive: Any, send: Any) -> None:
         await dialect({**scope, REQUEST_SECONDS: 0}, receive, send)
 
-    async with httpx.AsyncClient(transport=httpx.ASGITransport(hurried), base_url="http://registry") as client:
+    async with httpx.AsyncClient(transport=httpx.ASGITransport(answer_hurriedly), base_url="http://registry") as client:
         answer = await client.post("/subjects/s/versions", content=INT, headers=JSON)
     assert (answer.status_code, answer.json()["error_code"]) == (503, 503)
     assert "request_seconds" in answer.json()["message"]

@@ -9,7 +9,7 @@ import httpx
 import pytest
 import pytest_asyncio
 from tests.conformance.apis.in_process import client_of
-from tests.conformance.apis.transcripts import Rule, coded, play, read_rules, says
+from tests.conformance.apis.transcripts import Rule, is_coded_error, play, read_rules, says
 
 from stele.server.dialects import build_dispatcher
 from stele.server.metrics import Metrics
@@ -45,10 +45,10 @@ async def client(registry: Registry, server: httpx.AsyncClient) -> httpx.AsyncCl
     return server
 
 
-def refused(expected: str, answer: httpx.Response) -> bool:
+def is_refusal(expected: str, answer: httpx.Response) -> bool:
     """Errors of the native API: a kind and a sentence; those of the Confluent dialect as ever."""
     if "error" not in answer.json():
-        return coded(expected, answer)
+        return is_coded_error(expected, answer)
     kind, _, sentence = expected.partition(" ")
     error = answer.json()["error"]
     return error["kind"] == kind and says(sentence, error["message"])
@@ -57,7 +57,7 @@ def refused(expected: str, answer: httpx.Response) -> bool:
 @pytest.mark.parametrize("rule", RULES, ids=[rule.sentence for rule in RULES])
 async def test_rule(rule: Rule, client: httpx.AsyncClient) -> None:
     """Every request of the transcript gets the answer written below it."""
-    await play(client, rule, refused=refused)
+    await play(client, rule, refused=is_refusal)
 
 
 async def test_places_are_bounded(client: httpx.AsyncClient) -> None:

@@ -25,7 +25,7 @@ OWN = set(map(int, re.findall(r"^async def test_(\d+)", Path(__file__).read_text
 RULES = read_rules(*sorted((Path(__file__).parent / "openschema").glob("*.txt")))
 
 
-def refused(expected: str, answer: httpx.Response) -> bool:
+def is_refusal(expected: str, answer: httpx.Response) -> bool:
     """Errors have a code that begins with the status, a message, and nothing else."""
     code, _, sentence = expected.partition(" ")
     error = answer.json()
@@ -45,7 +45,7 @@ def fronted(registry: Registry, options: OpenSchemaOptions | None = None) -> App
 @pytest.mark.parametrize("rule", RULES, ids=[rule.sentence for rule in RULES])
 async def test_rule(rule: Rule, store: str, client: httpx.AsyncClient) -> None:
     """Every request of a transcript gets the answer written below it."""
-    await play(client, rule, media_type=MEDIA_TYPE, refused=refused)
+    await play(client, rule, media_type=MEDIA_TYPE, refused=is_refusal)
 
 
 # --- what a transcript cannot say -----------------------------------------------------------------------------------

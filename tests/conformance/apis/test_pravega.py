@@ -72,7 +72,9 @@ def record(name: str, field: str = "a") -> str:
     return f'{{"type":"record","name":"{name}","fields":[{{"name":"{field}","type":"int"}}]}}'
 
 
-async def created(client: httpx.AsyncClient, group: str, headers: dict[str, str] | None = None, **more: Any) -> None:
+async def create_group(
+    client: httpx.AsyncClient, group: str, headers: dict[str, str] | None = None, **more: Any
+) -> None:
     """Create a group."""
     body = {"groupName": group, "groupProperties": properties(**more)}
     answer = await client.post("/v1/groups", json=body, headers=headers)
@@ -84,7 +86,7 @@ async def test_03_pages_cover_every_group(store: str, client: httpx.AsyncClient)
     """3: a client that asks on until a page is empty sees every group once, also while others come and go."""
     names = [f"group {number:03}" for number in range(25)]
     for name in names:
-        await created(client, name)
+        await create_group(client, name)
     seen: list[str] = []
     token = ""
     while True:
@@ -94,14 +96,14 @@ async def test_03_pages_cover_every_group(store: str, client: httpx.AsyncClient)
         seen += page["groups"]
         token = page["continuationToken"]
         await client.delete(f"/v1/groups/{seen[-1]}")
-        await created(client, f"a late {len(seen)}")
+        await create_group(client, f"a late {len(seen)}")
     assert seen == names
 
 
 @pytest.mark.asyncio(loop_scope="module")
 async def test_23_protobuf_history_is_shown_as_json(store: str, client: httpx.AsyncClient) -> None:
     """23: the text of a Protobuf schema in the history is its descriptor set as JSON, with the names of its fields."""
-    await created(client, "g", serializationFormat={"serializationFormat": "Protobuf"})
+    await create_group(client, "g", serializationFormat={"serializationFormat": "Protobuf"})
     data = "CikKB2EucHJvdG8SAXAiEwoBTRIJCgFhGAEgASgFGgMKAU5iBnByb3RvMw=="
     await client.post("/v1/groups/g/schemas", json=schema("", "p.M") | PROTOBUF | {"schemaData": data})
     (row,) = (await client.get("/v1/groups/g/history")).json()["history"]
@@ -115,7 +117,7 @@ async def test_23_protobuf_history_is_shown_as_json(store: str, client: httpx.As
 @pytest.mark.asyncio(loop_scope="module")
 async def test_27_ids_are_dense_and_unique_under_concurrency(store: str, client: httpx.AsyncClient) -> None:
     """27: schemas added at once get dense, unique ids and versions that count within their type; one schema, one id."""
-    await created(client, "g")
+    await create_group(client, "g")
     bodies = [schema(record(f"R{number % 3}", f"f{number}")) for number in range(15)]
     answers = await asyncio.gather(*(client.post("/v1/groups/g/schemas", json=body) for body in bodies))
     infos = [answer.json() for answer in answers]
@@ -127,7 +129,7 @@ async def test_27_ids_are_dense_and_unique_under_concurrency(store: str, client:
     assert {answer.json()["id"] for answer in same} == {15}
 
 
-def _authenticated(headers: Headers) -> Principal:
+def _authenticate(headers: Headers) -> Principal:
     name = dict(headers).get(b"authorization", b"").decode()
     if not name:
         raise Unauthenticated("who are you?")
@@ -144,13 +146,13 @@ RULES_OF_28 = (
 async def test_28_who_may_do_what(store: str, registry: Registry, monkeypatch: pytest.MonkeyPatch) -> None:
     """28: nobody gets 401, somebody who may not gets 403, and lists have only the groups he may read."""
     monkeypatch.setattr(registry, "access", AccessControl(AccessRules(RULES_OF_28, default_allow=False)))
-    app = fronted(registry, HeaderAuthenticator(_authenticated))
+    app = fronted(registry, HeaderAuthenticator(_authenticate))
     admin, ann = {"authorization": "admin"}, {"authorization": "ann"}
     async with client_of(app) as client:
         assert (await client.get("/ping")).status_code == 401
         assert (await client.get("/v1/groups/ann")).status_code == 401
         for name in ("ann", "ann%2F2", "bob", "cid"):
-            await created(client, name.replace("%2F", "/"), admin)
+            await create_group(client, name.replace("%2F", "/"), admin)
         for method, path, body, status in (
             ("GET", "/v1/groups/ann", None, 200),
             ("GET", "/v1/groups/ann%2F2", None, 200),
@@ -182,12 +184,12 @@ async def test_30_limits(store: str, client: httpx.AsyncClient) -> None:
     for wrong in (long, many, {"k" * 201: ""}, {"ä" * 101: ""}):
         body = {"groupName": "g", "groupProperties": properties(properties=wrong)}
         assert (await client.post("/v1/groups", json=body)).status_code == 400
-    await created(client, "g", properties={str(number): "v" * 200 for number in range(100)})
+    await create_group(client, "g", properties={str(number): "v" * 200 for number in range(100)})
     for wrong in (long, many):
         answer = await client.post("/v1/groups/g/schemas", json=schema(record("R"), properties=wrong))
         assert answer.status_code == 400, answer.text
     large = {"type": "b", "serializationFormat": {"serializationFormat": "Custom", "fullTypeName": "x"}}
-    await created(client, "x", serializationFormat={"serializationFormat": "Any"})
+    await create_group(client, "x", serializationFormat={"serializationFormat": "Any"})
     for size in (8 * 1024 * 1024 + 1, 16 * 1024 * 1024):
         body = {**large, "schemaData": base64.b64encode(bytes(size)).decode()}
         assert (await client.post("/v1/groups/x/schemas", json=body)).status_code == 400

@@ -35,20 +35,20 @@ async def client() -> AsyncIterator[httpx.AsyncClient]:
 
 async def put(client: httpx.AsyncClient, path: str, body: Any, status: int = 200) -> Any:
     """PUT, and what it answers."""
-    return _checked(await client.put(path, json=body), status)
+    return _read_answer(await client.put(path, json=body), status)
 
 
 async def post(client: httpx.AsyncClient, path: str, body: Any, status: int = 200) -> Any:
     """POST, and what it answers."""
-    return _checked(await client.post(path, json=body), status)
+    return _read_answer(await client.post(path, json=body), status)
 
 
 async def get(client: httpx.AsyncClient, path: str, status: int = 200) -> Any:
     """GET, and what it answers."""
-    return _checked(await client.get(path), status)
+    return _read_answer(await client.get(path), status)
 
 
-def _checked(answer: httpx.Response, status: int) -> Any:
+def _read_answer(answer: httpx.Response, status: int) -> Any:
     assert answer.status_code == status, f"{answer.status_code} {answer.text}"
     return answer.json() if answer.content and "json" in answer.headers["content-type"] else answer.text
 

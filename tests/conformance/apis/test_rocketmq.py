@@ -37,7 +37,7 @@ ELSEWHERE = {
 """Behaviours of clients, by the file that has their tests."""
 
 
-def refused(expected: str, answer: httpx.Response) -> bool:
+def is_refusal(expected: str, answer: httpx.Response) -> bool:
     """Errors have the five-digit number and a sentence, and nothing else."""
     number, _, sentence = expected.partition(" ")
     error = answer.json()
@@ -53,7 +53,7 @@ def fronted(registry: Registry) -> App:
 @pytest.mark.parametrize("rule", RULES, ids=[rule.sentence for rule in RULES])
 async def test_rule(rule: Rule, store: str, client: httpx.AsyncClient) -> None:
     """Every request of a transcript gets the answer written below it."""
-    await play(client, rule, media_type="application/json", refused=refused)
+    await play(client, rule, media_type="application/json", refused=is_refusal)
 
 
 # --- what a transcript cannot say -----------------------------------------------------------------------------------
@@ -66,13 +66,13 @@ def record(*fields: str) -> str:
     return json.dumps({"type": "record", "name": "R", "fields": told})
 
 
-async def registered(client: httpx.AsyncClient, text: str, **more: Any) -> None:
+async def register_schema(client: httpx.AsyncClient, text: str, **more: Any) -> None:
     """Register the schema `s`."""
     answer = await client.post(f"{ROOT}/subject/t/schema/s", json={"schemaIdl": text, **more})
     assert answer.status_code == 200, answer.text
 
 
-async def updated(client: httpx.AsyncClient, text: str) -> int:
+async def update_schema(client: httpx.AsyncClient, text: str) -> int:
     """Update the schema `s`; answers the status."""
     return (await client.put(f"{ROOT}/subject/t/schema/s", json={"schemaIdl": text})).status_code
 
@@ -99,8 +99,8 @@ async def test_05_permitted_changes(policy: str, store: str, client: httpx.Async
     """5: each policy permits the changes of RIP-42's table and no others, the transitive one too."""
     permitted = PERMITTED[policy.removesuffix("_TRANSITIVE")]
     for name, change in CHANGES.items():
-        await registered(client, BASE, compatibility=policy)
-        status = await updated(client, change)
+        await register_schema(client, BASE, compatibility=policy)
+        status = await update_schema(client, change)
         assert status == (200 if name in permitted else 409), name
         assert (await client.delete(f"{ROOT}/subject/t/schema")).status_code == 200
 
@@ -110,9 +110,9 @@ async def test_05_permitted_changes(policy: str, store: str, client: httpx.Async
 async def test_04_transitivity(policy: str, store: str, client: httpx.AsyncClient) -> None:
     """4: a transitive policy compares with all versions, a plain one with the last only, NONE with none."""
     of_text = '{"type":"record","name":"R","fields":[{"name":"x","type":"string","default":""}]}'
-    await registered(client, record("x?"), compatibility=policy)
-    assert await updated(client, record()) == 200
-    assert await updated(client, of_text) == (409 if policy.endswith("_TRANSITIVE") else 200)
+    await register_schema(client, record("x?"), compatibility=policy)
+    assert await update_schema(client, record()) == 200
+    assert await update_schema(client, of_text) == (409 if policy.endswith("_TRANSITIVE") else 200)
     shown = (await client.get(f"{ROOT}/tenant/default/schema/s")).json()
     assert shown["meta"]["compatibility"] == policy
 
@@ -166,7 +166,7 @@ async def test_26_the_store_is_a_setting(tmp_path: Path) -> None:
         server = Server(ServerSettings(store=told))
         registry = await server.start()
         async with client_of(server) as client:
-            await registered(client, record("a"))
+            await register_schema(client, record("a"))
         assert registry.state.seq == 2, "the adoption of the newest rulesets and the registration"
         await server.stop()
     again = Server(ServerSettings(store=store))

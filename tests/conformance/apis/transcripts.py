@@ -72,7 +72,7 @@ def _read(path: Path, texts: dict[str, str]) -> Iterator[Rule]:
             continue
         if line.startswith("let "):
             name, _, text = line[4:].partition(" = ")
-            texts[name] = _filled(text, texts)
+            texts[name] = _fill_in(text, texts)
         elif line.startswith("== "):
             if rule is not None:
                 yield rule
@@ -82,7 +82,7 @@ def _read(path: Path, texts: dict[str, str]) -> Iterator[Rule]:
         elif answer := _ANSWER.match(line):
             assert rule is not None, f"{path.name}:{number}: an answer outside a rule"
             if answer[1]:
-                rule.exchanges[-1].others[answer[1]] = (int(answer[2]), _filled(answer[4] or "", texts))
+                rule.exchanges[-1].others[answer[1]] = (int(answer[2]), _fill_in(answer[4] or "", texts))
                 continue
             assert asked is not None, f"{path.name}:{number}: an answer to nothing"
             rule.exchanges.append(_exchange(asked, answer, texts, f"{path.name}:{number}"))
@@ -96,8 +96,8 @@ def _read(path: Path, texts: dict[str, str]) -> Iterator[Rule]:
 
 def _exchange(asked: re.Match[str], answer: re.Match[str], texts: dict[str, str], place: str) -> Exchange:
     method, target, headers, body = asked.groups()
-    sent = _filled(body, texts).encode() if body is not None else None
-    expected = _filled(answer[4] or "", texts)
+    sent = _fill_in(body, texts).encode() if body is not None else None
+    expected = _fill_in(answer[4] or "", texts)
     return Exchange(method, target, _headers(headers), sent, int(answer[2]), _headers(answer[3]), expected, place, {})
 
 
@@ -107,7 +107,7 @@ def _headers(text: str | None) -> dict[str, str]:
     return {name.strip(): value.strip() for name, value in pairs}
 
 
-def _filled(text: str, texts: dict[str, str]) -> str:
+def _fill_in(text: str, texts: dict[str, str]) -> str:
     text = re.sub(r"\$\$([A-Z]\w*)", lambda found: texts[found[1]], text)
     text = re.sub(r"\$=([A-Z]\w*)", lambda found: json.dumps(_base64(texts[found[1]])), text)
     return re.sub(r"\$([A-Z]\w*)", lambda found: json.dumps(texts[found[1]]), text)
@@ -117,7 +117,7 @@ def _base64(text: str) -> str:
     return base64.b64encode(text.encode()).decode()
 
 
-def coded(expected: str, answer: httpx.Response) -> bool:
+def is_coded_error(expected: str, answer: httpx.Response) -> bool:
     """The errors of the Confluent dialect: a code and a message."""
     code, _, sentence = expected.partition(" ")
     error = answer.json()
@@ -144,7 +144,7 @@ async def play(
     profile: str = "8.1",
     *,
     media_type: str = "application/vnd.schemaregistry.v1+json",
-    refused: Refusal = coded,
+    refused: Refusal = is_coded_error,
 ) -> None:
     """Send the requests of a rule and compare the answers with those of the profile."""
     for written in rule.exchanges:

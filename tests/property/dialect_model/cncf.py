@@ -82,10 +82,10 @@ def _request(op: Op, key: Key) -> tuple[Request, Any]:
         case "post":
             query = f"?format={_CUSTOM}" if draft.format == "opaque" else ""
             headers = {"content-type": _TYPES[draft.format]}
-            return Request("POST", f"{_at(key)}{query}", draft.raw.encode(), headers), _written
+            return Request("POST", f"{_at(key)}{query}", draft.raw.encode(), headers), _read_written
         case "azure":
             headers = {"content-type": _AZURE_TYPES[draft.format]}
-            return Request("PUT", _at(key, azure=True), draft.raw.encode(), headers), _written
+            return Request("PUT", _at(key, azure=True), draft.raw.encode(), headers), _read_written
         case "delete":
             return Request("DELETE", _at(key, f"/versions/{op.number}")), _plain
         case "group":
@@ -187,7 +187,7 @@ def _plain(reply: Reply) -> Any:
     return reply.status, None
 
 
-def _written(reply: Reply) -> Any:
+def _read_written(reply: Reply) -> Any:
     if reply.status >= 400:
         return reply.status, None
     return reply.status, (int(reply.headers["schema-version"]), reply.headers["schema-id"])
@@ -207,7 +207,7 @@ def reads(model: Model, key: Key, drafts: Sequence[Draft]) -> Iterator[Ask]:
         for row in [*(model.present(key).rows if model.subject(key) is not None else [])]:
             expected = _document(model, row) if row.live else (404, None)
             yield Ask(Request("GET", _at(key, f"/versions/{row.version_number}", azure=azure)), expected, _of_document)
-    yield from _named(model, key)
+    yield from _ask_by_name(model, key)
     if not live:
         return
     for draft in drafts:
@@ -218,19 +218,19 @@ def reads(model: Model, key: Key, drafts: Sequence[Draft]) -> Iterator[Ask]:
             "POST", f"{_at(key, azure=True)}:get-id", draft.raw.encode(), {"content-type": _AZURE_TYPES[draft.format]}
         )
         if _language(model, key) != named:
-            yield Ask(asked, (415, None), _written)
+            yield Ask(asked, (415, None), _read_written)
             continue
         known = next((row for row in live if row.schema.text == draft.raw.encode()), None)
         found = known is not None and known.schema_kind.format == draft.format
         told = (204, (known.version_number, Learned(model.learned, known.uid))) if known and found else (404, None)
-        yield Ask(asked, told, _written)
+        yield Ask(asked, told, _read_written)
 
 
 def _document(model: Model, row: Row) -> Any:
     return 200, (row.version_number, Learned(model.learned, row.uid), row.schema.text)
 
 
-def _named(model: Model, key: Key) -> Iterator[Ask]:
+def _ask_by_name(model: Model, key: Key) -> Iterator[Ask]:
     """Versions by id and by URI: by id those of deleted schemas, too."""
     past = [subject for name, subject in model.namespaces[key.namespace].past if name == key.name]
     subject = model.subject(key)

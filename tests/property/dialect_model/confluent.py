@@ -104,7 +104,7 @@ def _apply_operation(model: Model, op: Op, key: Key) -> Any:
                 row = model.register(
                     key, KindOfSchema(draft.format, draft.type), text, Creation(), force=op.what == "force"
                 )
-            return 200, (row.schema_id, row.version_number, shown(row))
+            return 200, (row.schema_id, row.version_number, print_version(row))
         case "retire":
             return 200, model.retire(key, op.number or None).version_number
         case "purge":
@@ -177,7 +177,7 @@ def same(rows: list[Row], draft: Draft) -> Row | None:
     return next((row for row in alike if row.schema.text == draft.printed.encode()), alike[0] if alike else None)
 
 
-def shown(row: Row) -> str:
+def print_version(row: Row) -> str:
     """The text of a version: as it is stored, compiled ones printed with the JSON names of their fields."""
     if row.schema.text not in COMPILED:
         return row.schema.text.decode()
@@ -222,7 +222,7 @@ def _version(key: Key, row: Row) -> dict[str, Any]:
         "version": row.version_number,
         "id": row.schema_id,
         "schemaType": row.schema_kind.format.upper(),
-        "schema": shown(row),
+        "schema": print_version(row),
         "deleted": not row.live,
     }
 
@@ -262,7 +262,7 @@ def _versions(model: Model, key: Key, subject: Subject | None, path: str) -> Ite
     newest = meant.latest if meant is not None else None
     expected = (200, _version(there, newest)) if newest is not None else (404, 40401)
     yield Ask(Request("GET", f"{path}/versions/latest"), expected, _of_version)
-    plain = (200, shown(newest)) if newest is not None else (404, None)
+    plain = (200, print_version(newest)) if newest is not None else (404, None)
     yield Ask(Request("GET", f"{path}/versions/latest/schema"), plain, text)
 
 
@@ -294,10 +294,10 @@ def _ids(model: Model, key: Key, rows: list[Row]) -> Iterator[Ask]:
     past = [row for row in closed if not model.holders(key.namespace, row.schema_id)]
     for row in [*rows, *past[-2:]]:
         kind = row.schema.format.upper()
-        expected = (200, (shown(row), kind))
+        expected = (200, (print_version(row), kind))
         path = f"/schemas/ids/{row.schema_id}"
         yield Ask(Request("GET", f"{path}{scope}"), expected, _of_id)
-        yield Ask(Request("GET", f"{path}/schema{scope}"), (200, shown(row)), text)
+        yield Ask(Request("GET", f"{path}/schema{scope}"), (200, print_version(row)), text)
         uses = [(names(Key(key.namespace, name)), use) for name, use in model.holders(key.namespace, row.schema_id)]
         kept = [(name, use.version_number) for name, use in uses]
         live = [(name, use.version_number) for name, use in uses if use.live]
@@ -351,7 +351,7 @@ def lists(model: Model) -> Iterator[Ask]:
     dead = [name for name in kept if name not in live]
     yield Ask(Request("GET", f"/subjects?subjectPrefix={prefix}&deletedOnly=true"), (200, dead), _read_answer)
     rows = [
-        (names(key), row.version_number, row.schema_id, shown(row), not row.live)
+        (names(key), row.version_number, row.schema_id, print_version(row), not row.live)
         for key in sorted(model.names(), key=names)
         for row in model.present(key).rows
     ]

@@ -80,7 +80,7 @@ def reads(model: Model, key: Key, drafts: Sequence[Draft]) -> Iterator[Ask]:
     """The policy in force, exactly, and its nearest level; and what the levels say of schemas."""
     policy = model.policy(key)
     told = (200, form(policy), policy.level, policy.level if policy.exact else None)
-    yield Ask(Request("GET", f"/api/policies/{segment(names(key))}"), told, _shown)
+    yield Ask(Request("GET", f"/api/policies/{segment(names(key))}"), told, _read_policy)
     subject = model.subject(key)
     if subject is None or subject.made.scope != "subject" or not policy.exact:
         return
@@ -94,7 +94,7 @@ def reads(model: Model, key: Key, drafts: Sequence[Draft]) -> Iterator[Ask]:
         yield Ask(Request("POST", "/api/check", body), (200, fits), _verdict)
 
 
-def _shown(reply: Reply) -> Any:
+def _read_policy(reply: Reply) -> Any:
     return reply.status, reply.json["policy"], reply.json["nearest"], reply.json["name"]
 
 
@@ -107,4 +107,4 @@ def lists(model: Model) -> Iterator[Ask]:
     for level, path in (((None, None), ""), (("", None), "/:.:"), (("t", None), "/:.t:")):
         policy = _in_force(model, level)
         told = (200, form(policy), policy.level, policy.level if policy.exact else None)
-        yield Ask(Request("GET", f"/api/policies{path}"), told, _shown)
+        yield Ask(Request("GET", f"/api/policies{path}"), told, _read_policy)

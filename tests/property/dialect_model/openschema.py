@@ -96,7 +96,7 @@ def _apply_operation(model: Model, op: Op, key: Key) -> Any:
             _put(model, key, LEVELS.get(op.word))
             return model.policy(key).level
         case "config":
-            subject = _shown(model, key)
+            subject = _find_visible(model, key)
             _require_consistent(subject, LEVELS[op.word])
             model.writable(key)
             model.policies[key] = LEVELS[op.word]
@@ -105,7 +105,7 @@ def _apply_operation(model: Model, op: Op, key: Key) -> Any:
         case "delete":
             return _delete_version(model, key, op.number)
         case _:
-            live = [row.version_number for row in _shown(model, key).live]
+            live = [row.version_number for row in _find_visible(model, key).live]
             model.close(key)
             return live
 
@@ -130,7 +130,7 @@ def _put(model: Model, key: Key, policy: Policy | None) -> None:
     subject.kept.add(NAME)
 
 
-def _shown(model: Model, key: Key) -> Subject:
+def _find_visible(model: Model, key: Key) -> Subject:
     subject = model.subject(key)
     if subject is None or not subject.shown(NAME):
         raise Refused("SubjectNotFound")
@@ -154,7 +154,7 @@ def _judge(subject: Subject, row: Row, before: list[Row], policy: Policy) -> Non
 
 
 def _delete_version(model: Model, key: Key, number: int) -> int:
-    subject = _shown(model, key)
+    subject = _find_visible(model, key)
     row = subject.latest if not number else subject.row(number)
     if row is None or not row.live:
         raise Refused("VersionNotFound")

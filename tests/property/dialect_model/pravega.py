@@ -127,7 +127,7 @@ def act(model: Model, op: Op) -> Ask:
 def _request(model: Model, op: Op, key: Key) -> tuple[Request, Any]:
     match op.what:
         case "add":
-            return Request("POST", _at(key, "/schemas"), _encode_draft(*_meant(op), _given(key, op))), _json
+            return Request("POST", _at(key, "/schemas"), _encode_draft(*_draw_document(op), _type_of(key, op))), _json
         case "create":
             body = {"groupName": key.name, "groupProperties": _properties(op.word)}
             return Request("POST", _at(key).rpartition("/")[0], body), _plain
@@ -167,13 +167,13 @@ def _creation(word: str) -> Creation:
     return Creation(False, scope, _POLICIES[policy], "opaque" if custom else language, _CUSTOM if custom else "")
 
 
-def _meant(op: Op) -> tuple[Draft, bytes]:
+def _draw_document(op: Op) -> tuple[Draft, bytes]:
     draft = DRAFTS[op.draft]
     data = compile_draft(draft.meaning) if draft.format == "protobuf" and op.word == "compiled" else draft.raw.encode()
     return draft, data
 
 
-def _given(key: Key, op: Op) -> str:
+def _type_of(key: Key, op: Op) -> str:
     """The type an author says a schema has: one without a name may get one, which may be that of its group."""
     draft = DRAFTS[op.draft]
     if draft.type or draft.format == "avro":
@@ -243,8 +243,8 @@ def _apply_operation(model: Model, op: Op, key: Key) -> Any:
 
 
 def _add_schema(model: Model, key: Key, subject: Subject, op: Op) -> Any:
-    draft, data = _meant(op)
-    given = _given(key, op)
+    draft, data = _draw_document(op)
+    given = _type_of(key, op)
     schema_kind = kind_of(draft, "" if given == key.name else given)
     made = subject.made
     if made.format and (made.format, made.custom_format) != (schema_kind.format, schema_kind.custom_format):
@@ -320,7 +320,7 @@ def reads(model: Model, key: Key, drafts: Sequence[Draft]) -> Iterator[Ask]:
         for path in ("", "/schemas", "/schemas/versions", "/history", "/codecTypes", "/encodings/0"):
             yield Ask(Request("GET", _at(key, path)), 404, status)
         return
-    yield Ask(Request("GET", _at(key)), (200, _shown(model, key, subject)), _of_group)
+    yield Ask(Request("GET", _at(key)), (200, _group_properties(model, key, subject)), _of_group)
     live = subject.live
     rows = [(_schema(key, row), _info(key, row)) for row in live]
     yield Ask(Request("GET", _at(key, "/schemas/versions")), (200, rows), _of_list)
@@ -371,7 +371,7 @@ def _content(model: Model, key: Key, subject: Subject, draft: Draft) -> Iterator
     yield Ask(Request("POST", _at(key, "/schemas/versions/validate"), {"schemaInfo": sent}), expected, _json)
 
 
-def _shown(model: Model, key: Key, subject: Subject) -> Any:
+def _group_properties(model: Model, key: Key, subject: Subject) -> Any:
     several = subject.made.scope == "lane"
     if subject.made.scope == "subject":
         several = len({row.schema_kind.type for row in subject.rows}) > 1
@@ -417,7 +417,7 @@ def lists(model: Model) -> Iterator[Ask]:
     """What this dialect says of all groups."""
     for namespace in model.namespaces:
         keys = [key for key in model.names() if key.namespace == namespace]
-        groups = [(key.name, _shown(model, key, model.present(key))) for key in keys]
+        groups = [(key.name, _group_properties(model, key, model.present(key))) for key in keys]
         yield Ask(Request("GET", _at(Key(namespace, "x")).removesuffix("/x")), (200, groups), _of_groups)
         for draft in DRAFTS[::5]:
             found = {

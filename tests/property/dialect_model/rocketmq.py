@@ -103,7 +103,7 @@ def _apply_operation(model: Model, op: Op, key: Key) -> Any:
         case "delete":
             return _delete_version(model, key.namespace, topic, op.number)
         case "bind":
-            return _bound(model, key, topic, op.number)
+            return _binding_of(model, key, topic, op.number)
         case _:
             name, subject, row = _find_bound(model, key.namespace, topic)
             newest = subject.latest or row
@@ -178,7 +178,7 @@ def _delete_version(model: Model, namespace: str, topic: str, number: int) -> An
     return record_id(subject, number)
 
 
-def _bound(model: Model, key: Key, topic: str, number: int) -> Any:
+def _binding_of(model: Model, key: Key, topic: str, number: int) -> Any:
     subject = model.subject(key)
     row = subject.row(number) if subject is not None else None
     if row is None or not row.live:

@@ -129,7 +129,7 @@ def _apply_operation(model: Model, op: Op, key: Key) -> str:
         made = Creation(False, policy=ALLOW if policy is None else policy)
         return str(_register_draft(model, key, op, made, policy=policy, opaque=False).version_number)
     if op.what == "after":
-        subject = _shown(model, key)
+        subject = _find_visible(model, key)
         newest = subject.latest
         row = subject.row(op.number) if op.number else None
         if op.number and (row is None or not row.live):
@@ -183,7 +183,7 @@ def _lane(subject: Subject | None, data: bytes, *, opaque: bool) -> KindOfSchema
     return KindOfSchema(language, draft.type)
 
 
-def _shown(model: Model, key: Key) -> Subject:
+def _find_visible(model: Model, key: Key) -> Subject:
     subject = model.subject(key)
     if subject is None or not subject.shown(NAME):
         raise Refused("SubjectNotFound")

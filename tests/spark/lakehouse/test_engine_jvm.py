@@ -11,7 +11,7 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
 from pyspark.sql.avro.functions import from_avro, to_avro
-from tests.spark.test_jvm_vectors import Case, agree, decode_all, mutants, plain, table, unordered
+from tests.spark.test_jvm_vectors import Case, agree, decode_all, mutants, plain, sort_entries, table
 from tests.unit.spark.avro_cases import LEAVES, Cases, framed, schema
 from tests.unit.spark.test_engines import record
 from tests.unit.spark.test_recursion import LIST, chain
@@ -31,7 +31,7 @@ NAMED: dict[str, Any] = {
 KINDS = {name: leaf for name, leaf in {**LEAVES, **NAMED}.items() if name not in FOREIGN}
 
 
-def known(document: Any) -> SchemaSnapshot:
+def pin_schema(document: Any) -> SchemaSnapshot:
     """A schema under id 1, so that no registry is needed."""
     return SchemaSnapshot((ResolvedSchema(json.dumps(document), id=1, subject="s", version=1),))
 
@@ -92,7 +92,7 @@ def test_from_avro_reads_the_same(spark: SparkSession) -> None:
         column = leaf_frames(name, document)
         df = table(spark, [column])
         theirs = by_spark(df, document)
-        mine = from_registry(df, "c0", subject="s", registry=known(document), engine="jvm")
+        mine = from_registry(df, "c0", subject="s", registry=pin_schema(document), engine="jvm")
         type_ = df.select(from_avro("c0", json.dumps(document)).alias("v")).schema["v"].dataType
         assert mine.schema["value"].dataType.simpleString() == type_.simpleString()
         values = mine.toArrow().column("value").combine_chunks()
@@ -112,7 +112,7 @@ def test_from_avro_reads_random_records_alike(spark: SparkSession) -> None:
         theirs = by_spark(table(spark, [frames]), document)
         (mine,) = decode_all(spark, [Case(schema(document), {1: schema(document)}.get, frames)])
         assert mine.codes.null_count == len(frames)
-        assert unordered(plain(mine.values)) == unordered(plain(theirs))
+        assert sort_entries(plain(mine.values)) == sort_entries(plain(theirs))
         compared += 1
     assert compared > 5
 
@@ -122,9 +122,9 @@ def test_to_avro_writes_the_same(spark: SparkSession) -> None:
     for name, (kind, _) in KINDS.items():
         document = leaf_record(name, kind)
         column = leaf_frames(name, document)
-        rows = from_registry(table(spark, [column]), "c0", subject="s", registry=known(document), engine="jvm")
+        rows = from_registry(table(spark, [column]), "c0", subject="s", registry=pin_schema(document), engine="jvm")
         wide = rows.select("value.*")
-        mine = to_registry(wide, subject="s", registry=known(document), engine="jvm").toArrow().column("value")
+        mine = to_registry(wide, subject="s", registry=pin_schema(document), engine="jvm").toArrow().column("value")
         theirs = wide.select(to_avro(f.struct("*"), json.dumps(document)).alias("v")).toArrow().column("v")
         assert [frame[5:] for frame in mine.to_pylist()] == theirs.to_pylist(), name
         assert mine.to_pylist() == column.to_pylist(), name
@@ -137,9 +137,9 @@ def test_levels_and_wide_decimals(spark: SparkSession) -> None:
     digits = Decimal("9" * 26 + ".25")
     frames = [framed(document, {"d": digits, "next": {"d": -digits, "next": None}})]
     df = table(spark, [pa.array(frames, pa.binary())])
-    rows = from_registry(df, "c0", subject="s", registry=known(document), engine="jvm", recursion=1)
+    rows = from_registry(df, "c0", subject="s", registry=pin_schema(document), engine="jvm", recursion=1)
     assert rows.first().value.next.d == f"-{digits}"
     again = to_registry(
-        rows, subject="s", registry=known(document), columns="value", engine="jvm", recursion=1, into="v"
+        rows, subject="s", registry=pin_schema(document), columns="value", engine="jvm", recursion=1, into="v"
     )
     assert bytes(again.first().v) == frames[0]

@@ -37,7 +37,7 @@ def registry(spark: SparkSession, broker: str, tmp_path: Path) -> Iterator[str]:
         drop_stream(spark, stream.name)
 
 
-def seen(df: DataFrame) -> list[tuple[object, ...]]:
+def read_stream(df: DataFrame) -> list[tuple[object, ...]]:
     """What a streaming DataFrame gives until all there is is read."""
     assert df.isStreaming
     query = df.writeStream.format("memory").queryName("seen").trigger(availableNow=True).start()
@@ -64,10 +64,10 @@ def test_a_topic_is_a_table(spark: SparkSession, broker: str, registry: str) -> 
     third = register(registry, "orders-value", V3)
     send(producer, "orders", [order(3, third, 7), b"xx", None])
     assert sql(spark, "SELECT note FROM orders WHERE id = 7").first() == ("note 7",)
-    assert seen(sql(spark, "SELECT STREAM id, note FROM orders WHERE id > 1")) == [(2, None), (7, "note 7")]
-    assert seen(sql(spark, "SELECT s.id FROM STREAM(orders) s JOIN orders o ON s.id = o.id AND o._offset > 2")) == [
-        (7,)
-    ]
+    assert read_stream(sql(spark, "SELECT STREAM id, note FROM orders WHERE id > 1")) == [(2, None), (7, "note 7")]
+    assert read_stream(
+        sql(spark, "SELECT s.id FROM STREAM(orders) s JOIN orders o ON s.id = o.id AND o._offset > 2")
+    ) == [(7,)]
     dead = sql(spark, "SELECT _value, _offset, _error.reason FROM orders$dead").collect()
     assert [(bytes(row[0]), row[1]) for row in dead] == [(b"xx", 4)]
     assert describe_stream(spark, "orders").version == 3
@@ -86,8 +86,8 @@ def test_declared_columns_and_starting_offsets(spark: SparkSession, broker: str,
     )
     assert sql(spark, "SELECT * FROM places ORDER BY id").collect()[3] == (3, "3", 3)
     assert [row.id for row in sql(spark, "SELECT * FROM late").collect()] == [3]
-    assert seen(sql(spark, "SELECT STREAM id FROM late")) == [(3,)]
-    assert seen(sql(spark, "SELECT STREAM id FROM newest")) == []
+    assert read_stream(sql(spark, "SELECT STREAM id FROM late")) == [(3,)]
+    assert read_stream(sql(spark, "SELECT STREAM id FROM newest")) == []
     assert sql(spark, "SELECT count(*) FROM newest").first() == (4,)
 
 

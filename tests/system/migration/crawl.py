@@ -57,7 +57,7 @@ def _of_levels(contexts: list[str], subjects: list[str]) -> Iterator[str]:
         yield f"/{kind}"
         for level in (":.__GLOBAL:", *(f":{context}:" for context in contexts), *subjects):
             for inherited in ("", "?defaultToGlobal=true"):
-                yield f"/{kind}/{_quoted(level)}{inherited}" if level else f"/{kind}{inherited}"
+                yield f"/{kind}/{_quote_name(level)}{inherited}" if level else f"/{kind}{inherited}"
     for context in contexts:
         yield f"/contexts/{context}/subjects"
         yield f"/contexts/{context}/subjects?deleted=true"
@@ -78,7 +78,7 @@ def _crawl_keys(get: Any, base: str) -> None:
 
 
 def _crawl_subject(get: Any, subject: str) -> None:
-    base = f"/subjects/{_quoted(subject or ':.:')}"
+    base = f"/subjects/{_quote_name(subject or ':.:')}"
     get(f"{base}/versions")
     get(f"{base}/versions?deletedOnly=true")
     get(f"{base}/versions?deletedAsNegative=true")
@@ -96,7 +96,7 @@ def _crawl_subject(get: Any, subject: str) -> None:
 
 def _of_ids(rows: list[dict[str, Any]]) -> Iterator[str]:
     for row in rows:
-        subject = _quoted(row["subject"] or ":.:")
+        subject = _quote_name(row["subject"] or ":.:")
         context = row["subject"].split(":")[1] if row["subject"].startswith(":.") else "."
         for suffix in ("", "/schema", "/subjects", "/versions"):
             yield f"/schemas/ids/{row['id']}{suffix}?subject={subject}&deleted=true"
@@ -106,7 +106,7 @@ def _of_ids(rows: list[dict[str, Any]]) -> Iterator[str]:
         yield f"/schemas/guids/{row['guid']}/ids"
 
 
-def _quoted(name: str) -> str:
+def _quote_name(name: str) -> str:
     return quote(name, safe="")
 
 

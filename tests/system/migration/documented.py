@@ -26,23 +26,30 @@ Answers = dict[str, tuple[int, Any]]
 
 def crawl_documents(http: httpx.Client, names: list[str]) -> Answers:
     """Answers by path; names are tried wherever a path has room for one, and so is what the answers call likewise."""
-    paths = [path for dialect in DIALECTS for path in _paths(http, dialect.name) if not path.startswith("/contexts/{")]
+    paths = [path for path in _list_paths(http) if not path.startswith("/contexts/{")]
     answers: Answers = {}
     found: dict[str, set[str]] = {}
     for path in sorted(paths, key=lambda path: path.count("{")):
-        new = {filled: _answer(http.get(filled)) for filled in _filled(path, names, found)}
+        new = {filled: _answer(http.get(filled)) for filled in _fill_path(path, names, found)}
         for _, body in new.values():
             _add_values(body, "", found)
         answers |= new
     return answers
 
 
-def _paths(http: httpx.Client, dialect: str) -> Iterator[str]:
-    document = http.get(f"/_docs/{dialect}/openapi.json").json()
-    return (path for path, operations in document["paths"].items() if "get" in operations)
+_known_paths: list[str] = []
 
 
-def _filled(path: str, names: list[str], found: dict[str, set[str]]) -> Iterator[str]:
+def _list_paths(http: httpx.Client) -> list[str]:
+    """The paths with a GET of all documents: every server has the same, and writing them is dear, so one is asked."""
+    if not _known_paths:
+        for dialect in DIALECTS:
+            document = http.get(f"/_docs/{dialect.name}/openapi.json").json()
+            _known_paths.extend(path for path, operations in document["paths"].items() if "get" in operations)
+    return _known_paths
+
+
+def _fill_path(path: str, names: list[str], found: dict[str, set[str]]) -> Iterator[str]:
     parameters = _PARAMETER.findall(path)
     pools = []
     for parameter in parameters:

@@ -51,7 +51,7 @@ def extra(there: Box) -> None:
     play(http, EVERYTHING)
 
 
-def archived(store: str, path: Path) -> archive.ArchiveContents:
+def archive_store(store: str, path: Path) -> archive.ArchiveContents:
     """Write the archive of a store others may have open."""
 
     async def write() -> archive.ArchiveContents:
@@ -85,7 +85,7 @@ def test_every_dialect_answers_as_before(tmp_path: Path, dialect: str) -> None:
     here, there = f"sqlite:///{tmp_path}/a.db", f"sqlite:///{tmp_path}/b.db"
     with box(here) as source:
         extra(source) if dialect == "extra" else fill(source, dialect)
-        contents = archived(here, tmp_path / "a.zst")
+        contents = archive_store(here, tmp_path / "a.zst")
         done = restore(tmp_path / "a.zst", there)
         assert (done.records, done.missing, done.ahead) == (contents.records, 0, 0)
         assert contents.records > 5
@@ -94,7 +94,7 @@ def test_every_dialect_answers_as_before(tmp_path: Path, dialect: str) -> None:
             assert {key: (before.get(key), after.get(key)) for key in before if before[key] != after.get(key)} == {}
             found = [key for key, (status, _) in before.items() if status == 200]
             assert len(found) > 40, found
-    assert archived(there, tmp_path / "b.zst") == contents
+    assert archive_store(there, tmp_path / "b.zst") == contents
     assert (tmp_path / "b.zst").read_bytes() == (tmp_path / "a.zst").read_bytes()
 
 
@@ -104,14 +104,14 @@ def test_a_killed_restore_is_finished_by_the_next(tmp_path: Path, records: int) 
     here, there = f"sqlite:///{tmp_path}/a.db", f"sqlite:///{tmp_path}/b.db"
     with box(here) as source:
         fill(source, "pravega")
-    contents = archived(here, tmp_path / "a.gz")
+    contents = archive_store(here, tmp_path / "a.gz")
     words = [sys.executable, str(RESTORE), str(tmp_path / "a.gz"), there, str(records)]
     killed = subprocess.run(words, capture_output=True, timeout=300, check=False)
     assert killed.returncode == -signal.SIGKILL, killed.stderr
-    half = archived(there, tmp_path / "half.gz")
+    half = archive_store(there, tmp_path / "half.gz")
     assert records <= half.records < contents.records
     assert restore(tmp_path / "a.gz", there).missing == 0
-    assert archived(there, tmp_path / "b.gz") == contents
+    assert archive_store(there, tmp_path / "b.gz") == contents
     assert (tmp_path / "b.gz").read_bytes() == (tmp_path / "a.gz").read_bytes()
 
 
@@ -120,12 +120,12 @@ def test_a_restored_registry_goes_on(tmp_path: Path) -> None:
     here, there = f"sqlite:///{tmp_path}/a.db", f"sqlite:///{tmp_path}/b.db"
     with box(here) as source, box(there) as target:
         play(source.http, EVERYTHING[:8])
-        archived(here, tmp_path / "a.gz")
+        archive_store(here, tmp_path / "a.gz")
         assert restore(tmp_path / "a.gz", there).missing == 0
         assert target.http.get("/subjects").json() == source.http.get("/subjects").json() != []
         body = {"schema": '{"type":"record","name":"New","fields":[]}'}
         told = [one.http.post("/subjects/new/versions", json=body).json() for one in (source, target)]
         assert told[1]["id"] == told[0]["id"] + SKIPPED_SCHEMA_IDS > 1
-        archived(here, tmp_path / "c.gz")
+        archive_store(here, tmp_path / "c.gz")
         with pytest.raises(archive.OwnHistory):
             restore(tmp_path / "c.gz", there)

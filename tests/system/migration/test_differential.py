@@ -131,19 +131,19 @@ def test_every_release_is_read_alike(pair: tuple[Box, Box], profile: str, monkey
 def test_one_version_after_the_other(pair: tuple[Box, Box], monkeypatch: pytest.MonkeyPatch) -> None:
     """A registry without a list of schemas is read in full, too; only an alias hides what is behind it."""
 
-    def unserved(*_: object, **__: object) -> list[object]:
+    def serve_nothing(*_: object, **__: object) -> list[object]:
         raise NotFound("HTTP 404 Not Found")
 
     one = pair[0]
     one.empty()
     play(one.http, EVERYTHING)
     whole = registry_reader.read_registry(one.client)
-    monkeypatch.setattr(registry_reader, "_list_versions", unserved)
+    monkeypatch.setattr(registry_reader, "_list_versions", serve_nothing)
     with pytest.raises(InvalidRequest, match="aa-user stands for zz-base"):
         registry_reader.read_registry(one.client)
     play(one.http, [Step("PUT", "/mode", {"mode": "READWRITE"}), Step("PUT", "/config/aa-user", {"alias": None})])
     monkeypatch.undo()
     listed = registry_reader.read_registry(one.client)
-    monkeypatch.setattr(registry_reader, "_list_versions", unserved)
+    monkeypatch.setattr(registry_reader, "_list_versions", serve_nothing)
     assert registry_reader.read_registry(one.client, levels=BESIDE) == listed
     assert listed.versions == whole.versions

@@ -41,7 +41,7 @@ def run(*words: str) -> Result:
     return CliRunner().invoke(app, ["doctor", *words])
 
 
-def found(*words: str, code: int = 0) -> dict[str, dict[str, Any]]:
+def find_results(*words: str, code: int = 0) -> dict[str, dict[str, Any]]:
     """The results by their codes."""
     done = run(*words, "--output", "json")
     assert done.exit_code == code, done.output
@@ -55,7 +55,7 @@ def test_a_sound_installation_has_no_errors(tmp_path: Path) -> None:
     lines = done.stdout.splitlines()
     assert lines[-1].startswith(f"{len(lines) - 1} checks: ")
     assert all(line.split()[0] in {"ok", "warning"} for line in lines[:-1])
-    assert found()["STORE"]["said"].endswith("stele.db is not there yet; stele serve makes it")
+    assert find_results()["STORE"]["said"].endswith("stele.db is not there yet; stele serve makes it")
     assert list(tmp_path.iterdir()) == []
 
 
@@ -70,7 +70,7 @@ def test_a_store_is_looked_at_and_not_touched(tmp_path: Path) -> None:
         assert condition is not None
         assert (condition.layout, condition.journal_mode, condition.is_writable) == (2, "wal", True), name
     before = _list_files(tmp_path)
-    rows = found("--store", url)
+    rows = find_results("--store", url)
     assert {rows[code]["state"] for code in ("STORE", "STORE_FORMAT", "STORE_WAL")} == {"ok"}
     assert _list_files(tmp_path) == before
 
@@ -82,16 +82,16 @@ def _list_files(folder: Path) -> dict[str, int]:
 def test_what_is_wrong_with_a_store(tmp_path: Path) -> None:
     """A file that is no store is an error, a store in memory and a backup are warned about."""
     (tmp_path / "bad.db").write_text("no database, " * 20)
-    assert "is not a SQLite database" in found("--store", "sqlite:///bad.db", code=1)["STORE"]["said"]
+    assert "is not a SQLite database" in find_results("--store", "sqlite:///bad.db", code=1)["STORE"]["said"]
     with closing(sqlite3.connect(tmp_path / "other.db")) as connection:
         connection.execute("CREATE TABLE x (y)")
     with pytest.raises(StoreError, match="of another program"):
         inspect_store("sqlite:///other.db")
-    assert found("--store", "memory:")["STORE"]["state"] == "warning"
+    assert find_results("--store", "memory:")["STORE"]["state"] == "warning"
     url = f"sqlite:///{tmp_path}/log.db"
     asyncio.run(_make_store(url))
     assert CliRunner().invoke(app, ["backup", "copy.db", "--store", url]).exit_code == 0
-    assert found("--store", "sqlite:///copy.db")["STORE_WAL"]["state"] == "warning"
+    assert find_results("--store", "sqlite:///copy.db")["STORE_WAL"]["state"] == "warning"
 
 
 async def _make_store(url: str) -> None:
@@ -102,27 +102,27 @@ async def _make_store(url: str) -> None:
 def test_a_store_that_may_not_be_written(monkeypatch: pytest.MonkeyPatch) -> None:
     """Rights are looked at before a server fails."""
     monkeypatch.setattr(os, "access", lambda path, mode: False)
-    assert found("--store", "sqlite:///locked/log.db", code=1)["STORE"]["state"] == "error"
+    assert find_results("--store", "sqlite:///locked/log.db", code=1)["STORE"]["state"] == "error"
 
 
 def test_settings_that_are_wrong(tmp_path: Path) -> None:
     """A wrong key of either file is an error with the place; an unknown profile is wrong use."""
     (tmp_path / "stele.toml").write_text("[server]\nprot = 1\n")
-    assert "did you mean 'port'" in found(code=1)["SETTINGS"]["said"]
+    assert "did you mean 'port'" in find_results(code=1)["SETTINGS"]["said"]
     (tmp_path / "stele.toml").unlink()
     (tmp_path / "config" / "stele").mkdir(parents=True)
     (tmp_path / "config" / "stele" / "config.toml").write_text("profil = 1\n")
-    assert "did you mean 'profile'" in found(code=1)["CONFIG_FILE"]["said"]
+    assert "did you mean 'profile'" in find_results(code=1)["CONFIG_FILE"]["said"]
     assert run("--profile", "nosuch").exit_code == 2
 
 
 def test_a_registry_and_its_clock() -> None:
     """Its release is named, and its clock is compared with ours; one that does not answer is an error."""
     with registry(port=0) as box:
-        rows = found("--registry", box.url)
+        rows = find_results("--registry", box.url)
         assert rows["REGISTRY"]["said"].startswith(f"{box.url}: Stele ")
         assert rows["CLOCK_SKEW"]["state"] == "ok"
-    assert "no registry answers" in found("--registry", "http://127.0.0.1:1", code=1)["REGISTRY"]["said"]
+    assert "no registry answers" in find_results("--registry", "http://127.0.0.1:1", code=1)["REGISTRY"]["said"]
 
 
 def test_skews_of_clocks() -> None:

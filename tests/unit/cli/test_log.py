@@ -28,7 +28,7 @@ def run(*words: str) -> Result:
     return CliRunner().invoke(app, list(words))
 
 
-def shown(*words: str) -> Any:
+def show_log(*words: str) -> Any:
     """What the command prints for programs, and its exit code."""
     done = run(*words, "-o", "json")
     return json.loads(done.stdout), done.exit_code
@@ -69,7 +69,7 @@ def flip_text(tmp_path: Path, seq: int) -> None:
 
 def test_a_whole_store(store: str) -> None:
     """Nothing is wrong, and there is nothing to repair."""
-    found, code = shown("log", "verify", "--store", store)
+    found, code = show_log("log", "verify", "--store", store)
     assert code == 0
     assert found["records"] >= 10
     assert found == {
@@ -85,7 +85,7 @@ def test_a_changed_text_is_told_and_repaired(store: str, tmp_path: Path) -> None
     flip_text(tmp_path, 7)
     with pytest.raises(DamagedLog, match="Record 7 "):
         asyncio.run(register(store, record("x")))
-    found, code = shown("log", "verify", "--store", store)
+    found, code = show_log("log", "verify", "--store", store)
     assert (code, found["intact"]) == (1, 6)
     assert found["damages"] == [{"seq": 7, "problem": "has a wrong checksum"}]
     assert [row["seq"] for row in found["lost"]] == list(range(7, found["records"] + 1))
@@ -93,7 +93,7 @@ def test_a_changed_text_is_told_and_repaired(store: str, tmp_path: Path) -> None
     assert found["lost"][-1] == last
     assert run("export", str(tmp_path / "a.gz"), "--store", store).exit_code == 2
     assert not (tmp_path / "a.gz").exists()
-    done, code = shown("log", "repair", "--store", store)
+    done, code = show_log("log", "repair", "--store", store)
     assert (code, done["kept"]) == (0, 6)
     assert Path(done["movedTo"]).exists()
     assert run("log", "verify", "--store", store).exit_code == 0
@@ -111,7 +111,7 @@ def test_lost_records_are_told_and_skipped(store: str, tmp_path: Path) -> None:
     said = run("log", "verify", "--store", store)
     assert said.exit_code == 1
     assert "records stand before the first damage" in said.stdout
-    done, _ = shown("log", "repair", "--store", store, "--last-id", "50000")
+    done, _ = show_log("log", "repair", "--store", store, "--last-id", "50000")
     assert done["kept"] == 8
     assert asyncio.run(register(store, record("x"))) > [50_000]
 
@@ -119,7 +119,7 @@ def test_lost_records_are_told_and_skipped(store: str, tmp_path: Path) -> None:
 def test_a_record_in_its_neighbours_place(store: str, tmp_path: Path) -> None:
     """It has a checksum that fits nowhere else."""
     change(tmp_path, "UPDATE record SET stored = (SELECT stored FROM record WHERE seq = 5) WHERE seq = 4")
-    found, code = shown("log", "verify", "--store", store)
+    found, code = show_log("log", "verify", "--store", store)
     assert (code, found["damages"][0]["seq"], found["intact"]) == (1, 4, 3)
 
 
@@ -179,10 +179,10 @@ def test_pages_that_cannot_be_read(store: str, tmp_path: Path) -> None:
     assert page > first
     data[page * 4096 : (page + 1) * 4096] = b"\xa5" * 4096
     file.write_bytes(data)
-    found, code = shown("log", "verify", "--store", store)
+    found, code = show_log("log", "verify", "--store", store)
     assert code == 1
     assert {row["problem"] for row in found["damages"]} == {"is missing or cannot be read"}
-    done, code = shown("log", "repair", "--store", store)
+    done, code = show_log("log", "repair", "--store", store)
     assert (code, done["kept"]) == (0, found["intact"])
     assert run("log", "verify", "--store", store).exit_code == 0
     assert asyncio.run(register(store, record("x"))) > [10 + SKIPPED_SCHEMA_IDS // 2]
@@ -192,7 +192,7 @@ def test_a_log_moves_between_stores(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     """Copies say how many records are the same; a source that is not there is not made."""
     monkeypatch.chdir(tmp_path)
     asyncio.run(_write_records("files:///from"))
-    assert shown("log", "copy", "files:///from", "sqlite:///to.db") == ({"records": 3, "copied": 3, "erased": 0}, 0)
+    assert show_log("log", "copy", "files:///from", "sqlite:///to.db") == ({"records": 3, "copied": 3, "erased": 0}, 0)
     done = run("log", "compact", "--store", "sqlite:///to.db")
     assert done.exit_code == 0
     assert "after record 3; 0 purged texts erased" in done.stdout

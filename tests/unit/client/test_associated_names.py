@@ -58,7 +58,7 @@ class Associating(Registry):
 SHARED = {("lkc-1", "orders", "value"): "shared", ("lkc-2", "orders", "value"): "other"}
 
 
-def written(registry: Associating, naming: AssociatedName, **call: Any) -> list[str]:
+def write_records(registry: Associating, naming: AssociatedName, **call: Any) -> list[str]:
     """The subjects a serializer that registers has made."""
     serialize = AvroSerializer(registry.client, ORDER, naming=naming, auto_register=True)
     for number in range(3):
@@ -69,7 +69,7 @@ def written(registry: Associating, naming: AssociatedName, **call: Any) -> list[
 def test_the_registry_says_the_subject() -> None:
     """A topic's values go by the subject it is associated with, which is asked for once."""
     registry = Associating(SHARED)
-    assert written(registry, AssociatedName("lkc-1")) == ["shared"]
+    assert write_records(registry, AssociatedName("lkc-1")) == ["shared"]
     assert registry.queries == ["resourceType=topic&associationType=value"]
 
 
@@ -79,36 +79,36 @@ def test_asked_again_after_a_while() -> None:
     client = SchemaRegistryClient("http://registry", transport=httpx.MockTransport(registry.handle), cache_ttl=0)
     names = AssociatedSubjects(client, AssociatedName(), clock=lambda: now[0])
 
-    def found() -> str:
+    def find_subject() -> str:
         return run_blocking(names.find_subject("orders", "value", ""), client)
 
-    assert {found() for _ in range(3)} == {"orders-value"}
+    assert {find_subject() for _ in range(3)} == {"orders-value"}
     registry.rows = {("lkc-1", "orders", "value"): "shared"}
     now[0] = ASSOCIATION_TTL
-    assert (found(), len(registry.queries)) == ("orders-value", 1)
+    assert (find_subject(), len(registry.queries)) == ("orders-value", 1)
     now[0] += 1
-    assert {found() for _ in range(3)} == {"shared"}
+    assert {find_subject() for _ in range(3)} == {"shared"}
     assert len(registry.queries) == 2
 
 
 @pytest.mark.parametrize("rows", [None, {}, SHARED])
 def test_the_fallback(rows: dict[tuple[str, str, str], str] | None) -> None:
     """Keys, other topics, and registries without associations go by the fallback, which is the topic unless set."""
-    assert written(Associating(rows), AssociatedName("lkc-1"), field="key") == ["orders-key"]
-    assert written(Associating(rows), AssociatedName(), topic="t") == ["t-value"]
-    assert written(Associating(rows), AssociatedName("lkc-3", fallback=record_name)) == ["shop.Order"]
+    assert write_records(Associating(rows), AssociatedName("lkc-1"), field="key") == ["orders-key"]
+    assert write_records(Associating(rows), AssociatedName(), topic="t") == ["t-value"]
+    assert write_records(Associating(rows), AssociatedName("lkc-3", fallback=record_name)) == ["shop.Order"]
     with pytest.raises(InvalidName, match="without an associated subject"):
-        written(Associating(rows), AssociatedName("lkc-3", fallback=None))
+        write_records(Associating(rows), AssociatedName("lkc-3", fallback=None))
 
 
 def test_ambiguous_and_unnamed_topics() -> None:
     """Topics of one name in two clusters must be told apart when they differ, and no topic is no subject."""
     with pytest.raises(InvalidName, match="several subjects: other, shared"):
-        written(Associating(SHARED), AssociatedName())
+        write_records(Associating(SHARED), AssociatedName())
     alike = dict.fromkeys(SHARED, "shared")
-    assert written(Associating(alike), AssociatedName()) == ["shared"]
+    assert write_records(Associating(alike), AssociatedName()) == ["shared"]
     with pytest.raises(InvalidName, match="needs a topic"):
-        written(Associating(SHARED), AssociatedName(), topic="")
+        write_records(Associating(SHARED), AssociatedName(), topic="")
 
 
 def test_a_registry_that_fails_is_no_registry_without_associations() -> None:

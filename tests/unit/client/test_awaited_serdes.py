@@ -135,7 +135,7 @@ class Threaded(RuleExecutor):
 LOOPS: list[asyncio.AbstractEventLoop] = []
 
 
-def awaited(registry: RuledRegistry) -> AsyncSchemaRegistryClient:
+def open_client(registry: RuledRegistry) -> AsyncSchemaRegistryClient:
     """A client which keeps nothing that may change."""
     transport = httpx.MockTransport(registry.handle)
     return AsyncSchemaRegistryClient("http://registry", transport=transport, cache_ttl=0, retry=Retry(rounds=1))
@@ -149,7 +149,7 @@ async def test_rules_run_in_a_thread() -> None:
     rules = [Rule("w", mode="WRITE", type="THREADED", expr="written"), Rule("x", mode="READ", type="NOBODY")]
     registry.add("t-value", schema, ruleSet=msgspec.to_builtins(RuleSet(domain_rules=rules)))
     runs = Rules(executors={"THREADED": Threaded})
-    async with awaited(registry) as client:
+    async with open_client(registry) as client:
         data = await AsyncSerializer(AvroSerializer(client, use_latest=True, rules=runs))({"s": "x"}, topic="t")
         assert data is not None
         assert b"yes written" in data
@@ -160,7 +160,7 @@ async def test_rules_run_in_a_thread() -> None:
 async def test_encryption() -> None:
     """Data keys are made and found through the awaited client; the blocking side reads what was written."""
     registry = registry_with()
-    async with awaited(registry) as client:
+    async with open_client(registry) as client:
         data = await AsyncSerializer(AvroSerializer(client, use_latest=True, rules=Rules(CONFIG)))(VALUE, topic="t")
         assert data is not None
         assert b"secret" not in data
@@ -173,7 +173,7 @@ async def test_keys_from_elsewhere() -> None:
     """Another registry, asked by a blocking client, may have the data keys."""
     registry, keys = registry_with(), RuledRegistry()
     rules = Rules(CONFIG, client=keys.client())
-    async with awaited(registry) as client:
+    async with open_client(registry) as client:
         data = await AsyncSerializer(AvroSerializer(client, use_latest=True, rules=rules))(VALUE, topic="t")
         assert await AsyncDeserializer(AvroDeserializer(client, rules=rules))(data, topic="t") == VALUE
     assert not registry.deks

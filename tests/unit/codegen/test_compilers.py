@@ -47,7 +47,7 @@ class Kept:
         self.given.append((files, context))
 
 
-def loaded(files: Mapping[str, bytes]) -> types.ModuleType:
+def load_module(files: Mapping[str, bytes]) -> types.ModuleType:
     """The one module of some files, imported."""
     ((path, source),) = files.items()
     module = types.ModuleType("generated")
@@ -70,7 +70,7 @@ def test_25_a_compiler_makes_files_and_a_target_takes_them(tmp_path: Path) -> No
 
 def test_the_classes_work() -> None:
     """What is made can be imported, and says what the schema says: fields, types, defaults, documentation."""
-    module = loaded(get_compiler("python").compile(json.dumps(ORDER), "AVRO"))
+    module = load_module(get_compiler("python").compile(json.dumps(ORDER), "AVRO"))
     order = module.Order(id=1, total=None, hash=b"", by={})
     assert (order.class_, order.state, order.note, order.tags) == ("it's", module.State.OPEN, None, [])
     assert module.Order.__doc__ == 'An "order" \\ of """ somebody.'
@@ -103,7 +103,7 @@ def test_other_languages(schema_type: str, idl: str, path: str, annotation: str)
     """Whatever can be converted can be compiled."""
     files = get_compiler("python").compile(idl, schema_type)
     assert [name.lower() for name in files] == [path]
-    module = loaded(files)
+    module = load_module(files)
     (made,) = (kind for kind in vars(module).values() if dataclasses.is_dataclass(kind))
     assert [(field.name, field.type) for field in dataclasses.fields(made)] == [("a", annotation)]
 
@@ -121,7 +121,7 @@ def test_no_name_is_code(members: list[str], doc: str) -> None:
         files = get_compiler("python").compile(text, "JSON")
     except (CannotConvert, MalformedSchema, UnicodeEncodeError):
         return
-    module = loaded(files)
+    module = load_module(files)
     own: list[Any] = [kind for kind in vars(module).values() if dataclasses.is_dataclass(kind)]
     assert len(own) == 1
     assert [field.default for field in dataclasses.fields(own[0])] == list(properties)

@@ -27,7 +27,7 @@ from stele.errors import (
 NEVER_REUSE = SubjectDefaults(numbering=Numbering.NEVER_REUSE, policy=ALLOW_ANY)
 
 
-def filled(count: int = 3, defaults: SubjectDefaults | None = None) -> Box:
+def fill_box(count: int = 3, defaults: SubjectDefaults | None = None) -> Box:
     """A box whose subject has that many versions: texts v1, v2 …."""
     box = Box()
     for number in range(1, count + 1):
@@ -40,7 +40,7 @@ def filled(count: int = 3, defaults: SubjectDefaults | None = None) -> Box:
 
 def test_a_retired_version_is_hidden_but_readable_by_id() -> None:
     """It is in no list, not the latest, not found by number; its id and uid still give its text."""
-    box = filled()
+    box = fill_box()
     box.retire(S, 3)
     newest = queries.latest_version(box.state.find_subject(S))
     assert newest is not None
@@ -54,7 +54,7 @@ def test_a_retired_version_is_hidden_but_readable_by_id() -> None:
 
 def test_a_wholly_retired_subject_is_in_no_list() -> None:
     """A subject counts as deleted only when all its versions are."""
-    box = filled(2)
+    box = fill_box(2)
     box.retire(S, 1)
     assert len(queries.list_subjects(box.state, box.state.namespaces.values())) == 1
     box.retire(S, 2)
@@ -64,7 +64,7 @@ def test_a_wholly_retired_subject_is_in_no_list() -> None:
 
 def test_steps_out_of_order_are_told_apart() -> None:
     """Twice soft, hard before soft, and what never was each have their own error."""
-    box = filled(2)
+    box = fill_box(2)
     with pytest.raises(NotSoftDeleted):
         box.do(DeleteVersion(S, 1, DeleteMode.HARD))
     with pytest.raises(NotSoftDeleted):
@@ -87,7 +87,7 @@ def test_steps_out_of_order_are_told_apart() -> None:
 
 def test_deleting_tells_what_went() -> None:
     """The answer lists the ordinals that this command removed; None means the newest live one."""
-    box = filled()
+    box = fill_box()
     assert box.do(DeleteVersion(S, None)) == cmd.DeletedVersions((3,))
     assert box.do(DeleteSubject(S)) == cmd.DeletedVersions((1, 2))
     assert box.do(DeleteSubject(S, DeleteMode.HARD)) == cmd.DeletedVersions((1, 2, 3))
@@ -95,7 +95,7 @@ def test_deleting_tells_what_went() -> None:
 
 def test_registering_again_keeps_the_id_and_takes_a_new_number() -> None:
     """The soft-deleted row of the same schema is replaced by the new version, under the same id."""
-    box = filled(2)
+    box = fill_box(2)
     box.retire(S, 1)
     again = box.register(S, "v1", check=CompatibilityCheck.SKIP)
     assert (again.version_number, again.schema_id, again.created) == (3, 1, True)
@@ -107,7 +107,7 @@ def test_registering_again_keeps_the_id_and_takes_a_new_number() -> None:
 
 def test_a_retired_row_that_is_referred_to_stays() -> None:
     """Registering again does not remove the old row while something still refers to it."""
-    box = filled(2)
+    box = fill_box(2)
     box.register(T, "t", to(S, 1))
     box.retire(T)
     box.retire(S, 1)
@@ -118,7 +118,7 @@ def test_a_retired_row_that_is_referred_to_stays() -> None:
 def test_retired_numbers_are_never_given_again() -> None:
     """Under both rules of numbering the next number is above what is merely retired."""
     for defaults in (SubjectDefaults(), NEVER_REUSE):
-        box = filled(3, defaults)
+        box = fill_box(3, defaults)
         box.retire(S)
         assert box.register(S, "new").version_number == 4
 
@@ -129,7 +129,7 @@ def test_retired_numbers_are_never_given_again() -> None:
 def test_purged_numbers_follow_the_rule_of_the_subject() -> None:
     """CONTINUE goes on above what is left, NEVER_REUSE above what ever was."""
     for defaults, expected in ((SubjectDefaults(), 2), (NEVER_REUSE, 4)):
-        box = filled(3, defaults)
+        box = fill_box(3, defaults)
         box.purge(S, 2)
         box.purge(S, 3)
         assert box.register(S, "new", check=CompatibilityCheck.SKIP).version_number == expected
@@ -137,7 +137,7 @@ def test_purged_numbers_follow_the_rule_of_the_subject() -> None:
 
 def test_a_fully_purged_subject_starts_again() -> None:
     """With the last version the subject goes, its settings and mode with it; ids go on counting."""
-    box = filled(2)
+    box = fill_box(2)
     box.do(cmd.ChangeSettings(SettingsLevel(*S), {"policy": ALLOW_ANY}))
     box.retire(S)
     assert box.state.settings_at(SettingsLevel(*S)) is not None, "a soft delete keeps the settings"
@@ -150,7 +150,7 @@ def test_a_fully_purged_subject_starts_again() -> None:
 
 def test_a_purged_id_is_unknown() -> None:
     """With its last version an id is gone, and the text with its last id; another subject keeps both alive."""
-    box = filled(1)
+    box = fill_box(1)
     box.register(T, "v1")
     box.purge(S)
     assert box.state.get_text(queries.get_schema_entry(box.state, "", 1).content) == b"v1"
@@ -163,7 +163,7 @@ def test_a_purged_id_is_unknown() -> None:
 def test_a_purged_text_leaves_memory() -> None:
     """Packed or not, the bytes of a purged content are gone, and it is listed for the log to forget."""
     for packed in (False, True):
-        box = filled(1)
+        box = fill_box(1)
         content = queries.get_version(box.state, S, 1).content
         if packed:
             box.state.pack_texts(rest=True)
@@ -193,7 +193,7 @@ def test_a_digest_finds_the_texts_that_are_left() -> None:
 
 def test_what_is_referred_to_cannot_go() -> None:
     """A live referrer holds its target; a retired one only against purging; without referrers it may go."""
-    box = filled(1)
+    box = fill_box(1)
     box.register(T, "t", to(S, 1))
     for removal in (DeleteMode.SOFT, DeleteMode.END_INCARNATION):
         with pytest.raises(InUse):
@@ -212,7 +212,7 @@ def test_what_is_referred_to_cannot_go() -> None:
 
 def test_a_subject_may_refer_to_itself() -> None:
     """References inside a subject hold single versions, but not the subject as a whole."""
-    box = filled(1)
+    box = fill_box(1)
     box.register(S, "v2", to(S, 1))
     with pytest.raises(InUse):
         box.retire(S, 1)
@@ -222,7 +222,7 @@ def test_a_subject_may_refer_to_itself() -> None:
 
 def test_read_only_subjects_lose_nothing() -> None:
     """Deleting is a write."""
-    box = filled(1)
+    box = fill_box(1)
     box.do(cmd.SetMode(SettingsLevel(), Mode.READONLY))
     for removal in (DeleteMode.SOFT, DeleteMode.END_INCARNATION):
         with pytest.raises(ReadOnly):
@@ -236,7 +236,7 @@ def test_read_only_subjects_lose_nothing() -> None:
 
 def test_closing_starts_all_counters_again() -> None:
     """The next incarnation numbers versions, lanes and encodings from 1, under another serial, without old settings."""
-    box = filled(3, NEVER_REUSE)
+    box = fill_box(3, NEVER_REUSE)
     box.do(cmd.ChangeSettings(SettingsLevel(*S), {"policy": ALLOW_ANY}))
     before = box.state.find_subject(S)
     assert before is not None
@@ -255,7 +255,7 @@ def test_closing_starts_all_counters_again() -> None:
 
 def test_what_a_closed_incarnation_gave_out_still_resolves() -> None:
     """Data already written can be read: by id, by uid, and by encoding unless the next incarnation gave it anew."""
-    box = filled(2)
+    box = fill_box(2)
     uid = queries.get_version(box.state, S, 2).uid
     box.do(cmd.AssignEncoding(S, 1))
     box.do(cmd.AssignEncoding(S, 2))
@@ -275,7 +275,7 @@ def test_what_a_closed_incarnation_gave_out_still_resolves() -> None:
 
 def test_record_ids_outlive_what_they_were_given_to() -> None:
     """A record id names one version for ever, never one of the next incarnation; once that is purged, nothing."""
-    box = filled(2)
+    box = fill_box(2)
     first = queries.get_version(box.state, S, 2)
     box.close(S)
     box.register(S, "new")
@@ -292,7 +292,7 @@ def test_record_ids_outlive_what_they_were_given_to() -> None:
 
 def test_a_deletion_of_what_has_changed_is_refused() -> None:
     """A subject goes only while its newest version is the one the caller knows of."""
-    box = filled(2)
+    box = fill_box(2)
     for latest in (0, 1, 3):
         with pytest.raises(PreconditionFailed):
             box.do(cmd.DeleteSubject(S, cmd.DeleteMode.END_INCARNATION, expected_latest=latest))
@@ -303,7 +303,7 @@ def test_a_deletion_of_what_has_changed_is_refused() -> None:
 
 def test_the_same_text_after_closing_keeps_its_id() -> None:
     """The next incarnation registers a known text under the id it has, as a version of its own."""
-    box = filled(2)
+    box = fill_box(2)
     box.close(S)
     again = box.register(S, "v2")
     assert (again.version_number, again.schema_id, again.created) == (1, 2, True)
@@ -325,7 +325,7 @@ def test_closing_ends_bindings_and_references() -> None:
 
 def test_purging_ends_bindings_to_what_is_gone() -> None:
     """A binding to a purged version ends with it, one that follows the latest ends with the subject."""
-    box = filled(2)
+    box = fill_box(2)
     box.do(cmd.AddBinding(Binding("c", "topic", "fixed", "value", S, 2)))
     box.do(cmd.AddBinding(Binding("c", "topic", "latest", "value", S)))
     box.purge(S, 2)
@@ -347,7 +347,7 @@ def test_an_empty_subject_can_only_be_closed() -> None:
 
 def test_the_default_version_goes_with_its_version() -> None:
     """A default version that is deleted is none any more, so a reused number is not the default by accident."""
-    box = filled(2)
+    box = fill_box(2)
     box.do(cmd.ChangeSubject(S, default_version=2))
     box.retire(S, 2)
     subject = box.state.find_subject(S)
@@ -357,7 +357,7 @@ def test_the_default_version_goes_with_its_version() -> None:
 
 def test_subjects_of_one_name_in_two_spaces_are_two() -> None:
     """Deleting one leaves the other."""
-    box = filled(1)
+    box = fill_box(1)
     other = SubjectKey("ctx", "s")
     box.register(other, "v1")
     box.purge(S)
@@ -366,7 +366,7 @@ def test_subjects_of_one_name_in_two_spaces_are_two() -> None:
 
 def test_a_closed_version_is_not_the_same_as_a_new_one() -> None:
     """A text only a closed incarnation has is registered anew in the next one, not found there."""
-    box = filled(2)
+    box = fill_box(2)
     box.close(S)
     for text in ("one", "two", "three"):
         box.register(S, text)

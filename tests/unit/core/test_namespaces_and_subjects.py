@@ -37,7 +37,7 @@ from stele.errors import (
 CTX = SubjectKey("ctx", "s")
 
 
-def shown(box: Box) -> list[str]:
+def list_namespaces(box: Box) -> list[str]:
     """Names of the spaces a list shows."""
     return [space.name for space in queries.visible_namespaces(box.state)]
 
@@ -49,7 +49,7 @@ def test_a_space_is_created_once_and_replaced_on_request() -> None:
     """A second creation is an error; with replace it describes the space anew."""
     box = Box()
     box.do(CreateNamespace("ctx", description="one"))
-    assert shown(box) == ["", "ctx"]
+    assert list_namespaces(box) == ["", "ctx"]
     with pytest.raises(AlreadyExists):
         box.do(CreateNamespace("ctx"))
     box.do(CreateNamespace("ctx", replace=True, description="two", labels={"l": "1"}))
@@ -62,12 +62,12 @@ def test_a_space_is_shown_from_its_first_subject_on() -> None:
     """Registering or creating a subject makes its space visible; the default one always is."""
     for command in (CreateSubject(CTX), cmd.RegisterSchema(CTX, None)):
         box = Box()
-        assert shown(box) == [""]
+        assert list_namespaces(box) == [""]
         if isinstance(command, CreateSubject):
             box.do(command)
         else:
             box.register(CTX, "a")
-        assert shown(box) == ["", "ctx"]
+        assert list_namespaces(box) == ["", "ctx"]
 
 
 def test_only_an_empty_space_can_be_deleted() -> None:
@@ -79,7 +79,7 @@ def test_only_an_empty_space_can_be_deleted() -> None:
         box.do(DeleteNamespace("ctx"))
     box.do(cmd.DeleteSubject(CTX, cmd.DeleteMode.HARD))
     box.do(DeleteNamespace("ctx"))
-    assert shown(box) == [""]
+    assert list_namespaces(box) == [""]
     with pytest.raises(NamespaceNotFound):
         box.do(DeleteNamespace("ctx"))
     with pytest.raises(NotEmpty):
@@ -109,9 +109,9 @@ def test_a_deleted_space_can_be_created_again() -> None:
         box = Box()
         box.do(CreateNamespace("ctx", description="old"))
         box.do(DeleteNamespace("ctx"))
-        assert shown(box) == [""]
+        assert list_namespaces(box) == [""]
         box.do(again)
-        assert shown(box) == ["", "ctx"]
+        assert list_namespaces(box) == ["", "ctx"]
         space = box.state.find_namespace("ctx")
         assert space is not None
         assert (space.description, space.hidden) == ("", False)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from tests.property.core_machine import decided, document, stamp
+from tests.property.core_machine import decide_and_fold, document, stamp
 
 from stele.core import commands as cmd
 from stele.core import queries
@@ -23,7 +23,7 @@ OPEN = cmd.SubjectDefaults(policy=ALLOW_ANY)
 def run(state: State, command: cmd.Command) -> Any:
     """Decide and fold one command; its outcome."""
     by = stamp(state.seq + 1)
-    decision = decided(state, command, by)
+    decision = decide_and_fold(state, command, by)
     apply_record(state, state.seq + 1, LogRecord(by, decision.events))
     return decision.outcome
 

@@ -35,7 +35,7 @@ def rows(*ordinals: int) -> list[Version]:
     return [cast("Version", SimpleNamespace(version_number=ordinal)) for ordinal in ordinals]
 
 
-def compared(policy: Policy, *ordinals: int) -> list[tuple[int, bool, bool]]:
+def list_compared(policy: Policy, *ordinals: int) -> list[tuple[int, bool, bool]]:
     """(ordinal, backward, forward) a policy compares with."""
     return [
         (row.version_number, backward, forward) for row, backward, forward in policy.list_comparisons(rows(*ordinals))
@@ -80,8 +80,8 @@ def test_the_nearest_named_policy_compares_with_no_less(
     """Whatever a policy compares with, the policy of its nearest name compares with, too."""
     policy = Policy(backward=back, forward=fore)
     newest_first = sorted(ordinals, reverse=True)
-    strict = {row[0]: row[1:] for row in compared(POLICIES[policy.nearest_name], *newest_first)}
-    for ordinal, backward, forward in compared(policy, *newest_first):
+    strict = {row[0]: row[1:] for row in list_compared(POLICIES[policy.nearest_name], *newest_first)}
+    for ordinal, backward, forward in list_compared(policy, *newest_first):
         assert strict[ordinal][0] >= backward
         assert strict[ordinal][1] >= forward
 
@@ -111,7 +111,7 @@ def test_covering_is_looking_at_no_less(wide: VersionRange, narrow: VersionRange
 )
 def test_a_policy_compares_newest_first_with_what_it_reaches(policy: Policy, expected: list[object]) -> None:
     """Each direction takes its own versions; the newest comes first."""
-    assert compared(policy, 7, 5, 2) == expected
+    assert list_compared(policy, 7, 5, 2) == expected
 
 
 def test_the_latest_is_found_without_looking_further() -> None:

@@ -112,17 +112,17 @@ def test_a_question_says_by_which_versions() -> None:
     command = cmd.RegisterSchema(S, doc("b"))
     stamp = EventMetadata(bytes(16), 1)
 
-    def asked() -> CompatibilityRequest:
+    def ask_for_verdicts() -> CompatibilityRequest:
         with pytest.raises(VerdictsRequired) as undecided:
             decide(box.state, command, stamp, known)
         return undecided.value.questions[0]
 
     known: dict[CompatibilityRequest, tuple[Finding, ...]] = {}
-    before = asked()
+    before = ask_for_verdicts()
     known[before] = ()
     assert decide(box.state, command, stamp, known).events
     box.do(adopt(("avro", "x", 2), ("json", "x", 2)))
-    after = asked()
+    after = ask_for_verdicts()
     assert (before.adopted, after.adopted) == ((), (("x", 2),))
     assert after.reader == SchemaSource(hashlib.sha256(b"b").digest())
 

@@ -13,7 +13,7 @@ from stele.core.fold import apply_event
 DIGEST = b"p" * 32
 
 
-def drafted(box: Box, command: cmd.Command) -> None:
+def decide_in_draft(box: Box, command: cmd.Command) -> None:
     """Decide and fold within the draft."""
     stamp = EventMetadata(b"draft" * 3 + b".", 1)
     for event in decide(box.state, command, stamp).events:
@@ -25,7 +25,7 @@ def test_an_index_built_in_a_draft_forgets_the_draft() -> None:
     box = Box()
     box.do(cmd.RegisterSchema(S, doc("a", print=DIGEST)))
     box.state.begin_draft()
-    drafted(box, cmd.RegisterSchema(T, doc("b", print=b"q" * 32)))
+    decide_in_draft(box, cmd.RegisterSchema(T, doc("b", print=b"q" * 32)))
     version = queries.get_version(box.state, T, 1)
     assert queries.find_content_by_digest(box.state, "print", b"q" * 32) is version.content
     assert queries.find_version_by_uid(box.state, version.uid) is version
@@ -44,7 +44,7 @@ def test_a_purge_in_a_draft_keeps_the_text() -> None:
         box.state.pack_texts(rest=packed)
         box.retire(S)
         box.state.begin_draft()
-        drafted(box, cmd.DeleteSubject(S, cmd.DeleteMode.HARD))
+        decide_in_draft(box, cmd.DeleteSubject(S, cmd.DeleteMode.HARD))
         assert box.state.contents == {}
         box.state.roll_back()
         assert box.state.get_text(queries.get_schema_entry(box.state, "", 1).content) == b"a"

@@ -50,13 +50,13 @@ def records_of(log: MemoryLog) -> list[bytes]:
     return [entry.record for entry in asyncio.run(log.tail(0, 10_000))]
 
 
-def written(path: Path, log: MemoryLog) -> Path:
+def write_log_archive(path: Path, log: MemoryLog) -> Path:
     """The archive of a log."""
     asyncio.run(archive.write_archive(log, path))
     return path
 
 
-def restored(path: Path, log: MemoryLog) -> Restoration:
+def restore_archive(path: Path, log: MemoryLog) -> Restoration:
     """What restoring an archive says."""
     with archive.open_archive(path) as found:
         return asyncio.run(found.restore(log))
@@ -66,11 +66,11 @@ def restored(path: Path, log: MemoryLog) -> Restoration:
 def test_a_log_comes_back(tmp_path: Path, name: str) -> None:
     """A restored log has the same bytes, and its archive is the same file."""
     log, other = log_of(*STEPS), MemoryLog()
-    path = written(tmp_path / name, log)
-    assert restored(path, other) == Restoration(7, 7, 0, 0)
+    path = write_log_archive(tmp_path / name, log)
+    assert restore_archive(path, other) == Restoration(7, 7, 0, 0)
     assert records_of(other) == records_of(log)
-    assert written(tmp_path / f"b{name}", other).read_bytes() == path.read_bytes()
-    assert restored(path, other) == Restoration(7, 0, 0, 0)
+    assert write_log_archive(tmp_path / f"b{name}", other).read_bytes() == path.read_bytes()
+    assert restore_archive(path, other) == Restoration(7, 0, 0, 0)
     with archive.open_archive(path) as found:
         assert found.contents.records == 7
         assert sorted(found.levels()) == [":.c:nobody", "t"]
@@ -81,22 +81,22 @@ def test_what_is_there_already_stays(tmp_path: Path, there: int, monkeypatch: py
     """However much of an archive a store has, restoring brings the rest, whatever the pages are."""
     monkeypatch.setattr(archive, "_PAGE", 3)
     log = log_of(*STEPS)
-    path = written(tmp_path / "a.gz", log)
+    path = write_log_archive(tmp_path / "a.gz", log)
     partly = log_of(*STEPS[:there])
-    assert restored(path, partly).missing == 7 - there
+    assert restore_archive(path, partly).missing == 7 - there
     assert records_of(partly) == records_of(log)
 
 
 def test_a_store_that_went_on(tmp_path: Path) -> None:
     """What a store has beyond the archive is told and stays; a store with another history is left alone."""
-    path = written(tmp_path / "a.gz", log_of(*STEPS[:3]))
+    path = write_log_archive(tmp_path / "a.gz", log_of(*STEPS[:3]))
     ahead, before = log_of(*STEPS), records_of(log_of(*STEPS))
-    assert restored(path, ahead) == Restoration(3, 0, 0, 4)
+    assert restore_archive(path, ahead) == Restoration(3, 0, 0, 4)
     assert records_of(ahead) == before
     own = log_of(STEPS[0], lambda box: box.register(T, "other"))
     kept = records_of(own)
     with pytest.raises(OwnHistory, match="its record 2"):
-        restored(path, own)
+        restore_archive(path, own)
     assert records_of(own) == kept
 
 
@@ -110,9 +110,9 @@ class _Meddled(MemoryLog):
 
 def test_somebody_writes_meanwhile(tmp_path: Path) -> None:
     """A record that came between is an error, and nothing is appended after it."""
-    path, log = written(tmp_path / "a.gz", log_of(*STEPS)), _Meddled()
+    path, log = write_log_archive(tmp_path / "a.gz", log_of(*STEPS)), _Meddled()
     with pytest.raises(OwnHistory):
-        restored(path, log)
+        restore_archive(path, log)
     assert records_of(log) == [b"x"]
 
 
@@ -124,13 +124,13 @@ def test_purged_texts_go_everywhere(tmp_path: Path) -> None:
     gone = next(event.sha for event in rows[1].events if isinstance(event, VersionRegistered))
     asyncio.run(purged.append(0, [encode_record(redact_texts(row, frozenset({gone}))) for row in rows]))
     other = MemoryLog()
-    restored(written(tmp_path / "a.gz", first), other)
+    restore_archive(write_log_archive(tmp_path / "a.gz", first), other)
 
     before = State()
     for seq, row in enumerate(records_of(other), 1):
         apply_record(before, seq, decode_record(row))
     asyncio.run(other.save_snapshot(2, dump_state(before)))
-    assert restored(written(tmp_path / "b.gz", purged), other) == Restoration(3, 1, 1, 0)
+    assert restore_archive(write_log_archive(tmp_path / "b.gz", purged), other) == Restoration(3, 1, 1, 0)
     assert records_of(other) == records_of(purged)
     stored = asyncio.run(other.load_snapshot())
     assert stored is not None
@@ -141,7 +141,7 @@ def test_purged_texts_go_everywhere(tmp_path: Path) -> None:
 
 def test_every_byte_of_an_archive_counts(tmp_path: Path) -> None:
     """A shorter archive, one that goes on after its end, one that was changed, and what is none at all are refused."""
-    path = written(tmp_path / "a.gz", log_of(*STEPS))
+    path = write_log_archive(tmp_path / "a.gz", log_of(*STEPS))
     lines = gzip.decompress(path.read_bytes()).splitlines(keepends=True)
     head, first, *rest = lines
     cases = {
@@ -171,20 +171,20 @@ def test_records_that_nothing_led_to(tmp_path: Path) -> None:
     """An archive may be whole and still no history of a registry: it is refused by line, not half restored."""
     orphan = MemoryLog()
     asyncio.run(orphan.append(0, records_of(log_of(*STEPS))[-1:]))
-    path = written(tmp_path / "a.gz", orphan)
+    path = write_log_archive(tmp_path / "a.gz", orphan)
     with pytest.raises(InvalidRequest, match="line 2: the record does not follow"), archive.open_archive(path):
         pass
 
 
 def test_an_empty_registry(tmp_path: Path) -> None:
     """A log without records is an archive without records."""
-    path = written(tmp_path / "a.zst", MemoryLog())
-    assert restored(path, MemoryLog()) == Restoration(0, 0, 0, 0)
+    path = write_log_archive(tmp_path / "a.zst", MemoryLog())
+    assert restore_archive(path, MemoryLog()) == Restoration(0, 0, 0, 0)
 
 
 def test_an_archive_is_its_owners_alone(tmp_path: Path) -> None:
     """It holds the secrets of rules and keys; one that takes the place of a file for all is not for all."""
     path = tmp_path / "registry.stele"
     path.touch(0o644)
-    written(path, MemoryLog())
+    write_log_archive(path, MemoryLog())
     assert path.stat().st_mode & 0o777 == 0o600

@@ -29,14 +29,14 @@ def client(answer: Answer) -> SchemaRegistryClient:
     )
 
 
-def listed(subject: str, number: int, schema_id: int, **more: Any) -> dict[str, Any]:
+def list_entry(subject: str, number: int, schema_id: int, **more: Any) -> dict[str, Any]:
     """A version as lists have it."""
     return {"subject": subject, "version": number, "id": schema_id, "schema": f'"t{schema_id}"', **more}
 
 
 def karapace(request: httpx.Request) -> tuple[int, Any]:
     """Karapace: no contexts, no pages, no deleted flags, no modes of its own, extra members."""
-    rows = [listed("a", 1, 1), listed("b", 1, 2, schemaType="JSON", references=[])]
+    rows = [list_entry("a", 1, 1), list_entry("b", 1, 2, schemaType="JSON", references=[])]
     match request.url.path:
         case "/schemas":
             return 200, rows if request.url.params.get("deleted") == "true" else rows[:1]
@@ -81,7 +81,7 @@ def redpanda(request: httpx.Request) -> tuple[int, Any]:
         case "/subjects/a/x/versions/1" | "/subjects/a/x/versions/3" | "/subjects/:.t:a/versions/1":
             number = int(request.url.path.rpartition("/")[2])
             metadata = {"properties": {"b": "1", "a": "2"}}
-            return 200, listed(request.url.path.split("/versions")[0][10:], number, number, metadata=metadata)
+            return 200, list_entry(request.url.path.split("/versions")[0][10:], number, number, metadata=metadata)
         case "/contexts":
             return 200, [".", ".t", ".empty"]
         case "/schemas":
@@ -112,10 +112,10 @@ def test_a_server_without_a_list_of_schemas() -> None:
 def test_many_pages(monkeypatch: pytest.MonkeyPatch) -> None:
     """Pages are asked for until one is not full, and what is told counts up."""
     monkeypatch.setattr(registry_reader, "PAGE", 3)
-    rows = [listed(f"s{number}", 1, number + 1) for number in range(8)]
+    rows = [list_entry(f"s{number}", 1, number + 1) for number in range(8)]
     offsets: list[int] = []
 
-    def paged(request: httpx.Request) -> tuple[int, Any]:
+    def answer_page(request: httpx.Request) -> tuple[int, Any]:
         if request.url.path != "/schemas":
             return karapace(request) if request.url.path != "/subjects" else (200, [])
         offset = int(request.url.params["offset"])
@@ -123,7 +123,9 @@ def test_many_pages(monkeypatch: pytest.MonkeyPatch) -> None:
         return 200, rows[offset : offset + int(request.url.params["limit"])]
 
     told: list[tuple[str, int, int | None]] = []
-    dump = registry_reader.read_registry(client(paged), lambda verb, done, total: told.append((verb, done, total)))
+    dump = registry_reader.read_registry(
+        client(answer_page), lambda verb, done, total: told.append((verb, done, total))
+    )
     assert len(dump.versions) == 8
     assert offsets == [0, 3, 6, 0, 3, 6]
     assert told[:3] == [("listed", 3, None), ("listed", 6, None), ("listed", 8, None)]

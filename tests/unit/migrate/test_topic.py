@@ -27,7 +27,7 @@ def schema(subject: str, version: int, schema_id: int, text: str = "", **more: A
     return {**named, "deleted": False, **more}
 
 
-def folded(*pairs: tuple[dict[str, Any], dict[str, Any] | None], shift: int = 0) -> Dump:
+def fold_records(*pairs: tuple[dict[str, Any], dict[str, Any] | None], shift: int = 0) -> Dump:
     """The registry of these records, at offsets from shift."""
     return topic_reader.read_topic_records(
         Record(json.dumps(key).encode(), json.dumps(value).encode() if value is not None else None, place)
@@ -35,14 +35,14 @@ def folded(*pairs: tuple[dict[str, Any], dict[str, Any] | None], shift: int = 0)
     )
 
 
-def shown(dump: Dump) -> list[tuple[str, int, int, bool]]:
+def summarize_versions(dump: Dump) -> list[tuple[str, int, int, bool]]:
     """Subject, number, id and whether it is deleted, of all versions."""
     return sorted((row.subject, row.version, row.id, row.deleted) for row in dump.versions)
 
 
 def test_the_last_word_counts() -> None:
     """A later record of a version replaces an earlier one; null takes the version away, and its highest id is kept."""
-    dump = folded(
+    dump = fold_records(
         ({"keytype": "NOOP", "magic": 0}, None),
         (schema_key("s", 1), schema("s", 1, 1)),
         (schema_key("s", 2), schema("s", 2, 2)),
@@ -50,7 +50,7 @@ def test_the_last_word_counts() -> None:
         (schema_key("s", 1), schema("s", 1, 1, deleted=True)),
         (schema_key("s", 3), None),
     )
-    assert shown(dump) == [("s", 1, 1, True), ("s", 2, 2, False)]
+    assert summarize_versions(dump) == [("s", 1, 1, True), ("s", 2, 2, False)]
     assert dump.max_ids == {".": 3}
     assert dump.notes == ()
 
@@ -59,28 +59,36 @@ def test_deleting_subjects() -> None:
     """DELETE_SUBJECT hides the versions up to its own, CLEAR_SUBJECT drops what is hidden, later versions live."""
     deletion = ({"keytype": "DELETE_SUBJECT", "subject": "s", "magic": 0}, {"subject": "s", "version": 2})
     before = [(schema_key("s", n), schema("s", n, n)) for n in (1, 2, 3)]
-    assert shown(folded(*before, deletion)) == [("s", 1, 1, True), ("s", 2, 2, True), ("s", 3, 3, False)]
-    cleared = folded(*before, deletion, ({"keytype": "CLEAR_SUBJECT", "subject": "s", "magic": 0}, {"subject": "s"}))
-    assert shown(cleared) == [("s", 3, 3, False)]
+    assert summarize_versions(fold_records(*before, deletion)) == [
+        ("s", 1, 1, True),
+        ("s", 2, 2, True),
+        ("s", 3, 3, False),
+    ]
+    cleared = fold_records(
+        *before, deletion, ({"keytype": "CLEAR_SUBJECT", "subject": "s", "magic": 0}, {"subject": "s"})
+    )
+    assert summarize_versions(cleared) == [("s", 3, 3, False)]
 
 
 def test_ids_of_other_schemas() -> None:
     """A record whose id stands for another text counts for nothing; once that is gone, the id is free."""
     taken = (schema_key("b", 1), schema("b", 1, 1, "other"))
-    dump = folded((schema_key("a", 1), schema("a", 1, 1)), taken)
-    assert shown(dump) == [("a", 1, 1, False)]
+    dump = fold_records((schema_key("a", 1), schema("a", 1, 1)), taken)
+    assert summarize_versions(dump) == [("a", 1, 1, False)]
     assert dump.notes == ("1 versions whose id belongs to another schema count for nothing",)
-    freed = folded((schema_key("a", 1), schema("a", 1, 1)), (schema_key("a", 1), None), taken)
-    assert shown(freed) == [("b", 1, 1, False)]
-    replaced = folded((schema_key("a", 1), schema("a", 1, 1)), (schema_key("a", 1), schema("a", 1, 1, "new")))
+    freed = fold_records((schema_key("a", 1), schema("a", 1, 1)), (schema_key("a", 1), None), taken)
+    assert summarize_versions(freed) == [("b", 1, 1, False)]
+    replaced = fold_records((schema_key("a", 1), schema("a", 1, 1)), (schema_key("a", 1), schema("a", 1, 1, "new")))
     assert replaced.versions[0].schema == "new"
-    in_contexts = folded((schema_key("a", 1), schema("a", 1, 1)), (schema_key(":.t:a", 1), schema(":.t:a", 1, 1, "x")))
+    in_contexts = fold_records(
+        (schema_key("a", 1), schema("a", 1, 1)), (schema_key(":.t:a", 1), schema(":.t:a", 1, 1, "x"))
+    )
     assert len(in_contexts.versions) == 2
 
 
 def test_settings_modes_and_contexts() -> None:
     """Keys without a subject, with null for one, and of old generations whose values do not repeat it."""
-    dump = folded(
+    dump = fold_records(
         ({"keytype": "CONFIG", "magic": 0}, {"compatibilityLevel": "full", "normalize": False, "unknown": 1}),
         ({"keytype": "CONFIG", "subject": "s", "magic": 0}, {"compatibilityLevel": "NONE"}),
         ({"keytype": "CONFIG", "subject": "gone", "magic": 0}, {"compatibilityLevel": "NONE"}),
@@ -99,7 +107,7 @@ def test_settings_modes_and_contexts() -> None:
 
 def test_what_is_not_carried_over_is_told() -> None:
     """Kinds this form does not have are counted by name."""
-    dump = folded(({"keytype": "NEWS", "subject": "s", "magic": 0}, {"guid": "x"}), ({"keytype": "NEWS"}, None))
+    dump = fold_records(({"keytype": "NEWS", "subject": "s", "magic": 0}, {"guid": "x"}), ({"keytype": "NEWS"}, None))
     assert dump.notes == ("2 records of kind NEWS are not carried over",)
 
 
@@ -116,11 +124,11 @@ def test_keys_and_associations() -> None:
         (dek, {"encryptedKeyMaterial": "m"}),
         ({**dek, "version": 2}, {"encryptedKeyMaterial": "n"}),
     ]
-    beside = folded(*pairs).extras
+    beside = fold_records(*pairs).extras
     assert [(row.kms_props, row.deleted) for row in beside.keks] == [({"secret": "t"}, True)]
     assert [(row.version, row.encrypted_key_material) for row in beside.deks] == [(1, "m"), (2, "n")]
     assert [(row.guid, row.resource_id, row.frozen) for row in beside.associations] == [("g", "", True)]
-    less = folded(*pairs, (dek, None), (association, None)).extras
+    less = fold_records(*pairs, (dek, None), (association, None)).extras
     assert (len(less.keks), [row.version for row in less.deks], less.associations) == (1, [2], ())
 
 
@@ -130,9 +138,9 @@ def test_records_out_of_their_order() -> None:
         (schema_key("s", 1, seq=5, node=0), schema("s", 1, 1)),
         (schema_key("s", 2, seq=6, node=1), schema("s", 2, 2)),
     ]
-    assert len(folded(*pairs, shift=5).versions) == 2
-    late = folded(*pairs, shift=6)
-    assert shown(late) == []
+    assert len(fold_records(*pairs, shift=5).versions) == 2
+    late = fold_records(*pairs, shift=6)
+    assert summarize_versions(late) == []
     assert late.notes == ("2 records out of their order count for nothing",)
     unknown = [Record(json.dumps(key).encode(), json.dumps(value).encode()) for key, value in pairs]
     assert len(topic_reader.read_topic_records(unknown).versions) == 2
@@ -143,15 +151,15 @@ def test_tombstones_of_earlier_records() -> None:
     old, new = {"seq": 0, "node": 0}, {"seq": 1, "node": 0}
     config = {"keytype": "CONFIG", "subject": "s", "magic": 0}
     pairs = [({**config, **old}, {"compatibilityLevel": "NONE"}), ({**config, **new}, {"compatibilityLevel": "FULL"})]
-    assert folded(*pairs, ({**config, **old}, None)).configs["s"].compatibility_level == "FULL"
-    assert folded(*pairs, ({**config, **new}, None)).configs == {}
+    assert fold_records(*pairs, ({**config, **old}, None)).configs["s"].compatibility_level == "FULL"
+    assert fold_records(*pairs, ({**config, **new}, None)).configs == {}
 
 
 def test_other_member_orders_and_generations() -> None:
     """Keys count by what they say, whatever the order of their members; generation 0 of schemas is read, too."""
     text = b'{"magic":0,"keytype":"SCHEMA","version":1,"subject":"s"}'
     read = topic_reader.read_topic_records([Record(text, json.dumps(schema("s", 1, 1)).encode())])
-    assert shown(read) == [("s", 1, 1, False)]
+    assert summarize_versions(read) == [("s", 1, 1, False)]
 
 
 WRONG = {

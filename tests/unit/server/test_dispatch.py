@@ -72,7 +72,7 @@ async def echo(scope: Any, receive: Any, send: Any) -> None:
     await send({"type": "http.response.body", "body": body})
 
 
-def named(name: str, root: str = "") -> MountedDialect:
+def mount_named(name: str, root: str = "") -> MountedDialect:
     """A mount that answers with its name, the path and the base it was shown."""
 
     async def app(scope: Any, receive: Any, send: Any) -> None:
@@ -177,8 +177,8 @@ async def test_a_body_that_was_read_is_not_waited_for() -> None:
 
 async def test_the_longer_beginning_of_a_path_decides() -> None:
     """A dialect can own `/v1/metadata` while another has the rest of `/v1`; what nobody has goes to the fallback."""
-    mounts = {"v1": named("groups"), "v1/metadata": named("root")}
-    client = Client(Dispatcher(mounts, named("fallback"), Metrics()))
+    mounts = {"v1": mount_named("groups"), "v1/metadata": mount_named("root")}
+    client = Client(Dispatcher(mounts, mount_named("fallback"), Metrics()))
     for path, app in {
         "/v1": b"groups",
         "/v1/groups/metadata": b"groups",
@@ -194,9 +194,9 @@ async def test_the_longer_beginning_of_a_path_decides() -> None:
 
 async def test_a_dialect_answers_below_its_name() -> None:
     """A first segment that nobody owns may be the name of a dialect: it sees the rest, and what goes before links."""
-    names = {"groups": named("groups"), "repo": named("repo")}
+    names = {"groups": mount_named("groups"), "repo": mount_named("repo")}
     client = Client(
-        Dispatcher({"v1": names["groups"], "repo": names["repo"]}, named("fallback"), Metrics(), names=names)
+        Dispatcher({"v1": names["groups"], "repo": names["repo"]}, mount_named("fallback"), Metrics(), names=names)
     )
     for path, seen in {
         "/groups/v1/a": (b"groups", b"/v1/a", b"/groups"),
@@ -216,10 +216,10 @@ async def test_a_dialect_answers_below_its_name() -> None:
 
 async def test_a_port_can_belong_to_one_dialect() -> None:
     """On its own port a dialect gets every path, with its root before it, and nobody else's cached answers."""
-    own = named("own", "/root")
-    mounts = {"v1": named("v1"), "root": own, "also": own}
+    own = mount_named("own", "/root")
+    mounts = {"v1": mount_named("v1"), "root": own, "also": own}
     cache = ResponseCache(Registry(MemoryLog()), 100_000)
-    client = Client(Dispatcher(mounts, named("fallback"), Metrics(), cache=cache, ports={9092: own}))
+    client = Client(Dispatcher(mounts, mount_named("fallback"), Metrics(), cache=cache, ports={9092: own}))
     await client.ask("/v1")
     assert client.headers[b"app"] == b"v1"
     client.port = 9092

@@ -8,7 +8,7 @@ from stele.formats.opaque import OpaqueFormat, OpaqueSchema
 from stele.formats.rulesets import Ruleset, Rulesets
 
 
-def kept(reader: OpaqueSchema, writer: OpaqueSchema) -> list[Finding]:
+def check_words(reader: OpaqueSchema, writer: OpaqueSchema) -> list[Finding]:
     """Every word the writer has is one of the reader's; what holds a question mark is open."""
     ours, theirs = reader.text.split(), writer.text.split()
     lost = [Finding("LOST", word.decode()) for word in theirs if word not in ours]
@@ -18,11 +18,11 @@ def kept(reader: OpaqueSchema, writer: OpaqueSchema) -> list[Finding]:
 def frozen(reader: OpaqueSchema, writer: OpaqueSchema) -> list[Finding]:
     """And the reader has no other words."""
     new = [word for word in reader.text.split() if word not in writer.text.split()]
-    return [*kept(reader, writer), *(Finding("NEW", word.decode()) for word in new)]
+    return [*check_words(reader, writer), *(Finding("NEW", word.decode()) for word in new)]
 
 
 RULES = {
-    "words@1": Ruleset("words@1", kept, "No word is lost."),
+    "words@1": Ruleset("words@1", check_words, "No word is lost."),
     "words@2": Ruleset("words@2", frozen, "No word is lost, and none is new."),
     "other@1": Ruleset("other@1", frozen, "As words@2."),
 }
@@ -52,7 +52,7 @@ class BareFormat(OpaqueFormat):
     def check(self, reader, writer, ruleset=""):  # type: ignore[no-untyped-def]  # as the port has it
         """By the one ruleset."""
         assert ruleset in {"", "words"}
-        return kept(reader, writer)
+        return check_words(reader, writer)
 
 
 OLD = DemoFormat("words@1", "other@1")

@@ -12,7 +12,7 @@ def node(path: str, parent: str | None = None, **more: object) -> OutlineNode:
     return OutlineNode(path, parent=parent, **values)  # type: ignore[arg-type]  # the values are those of a node
 
 
-def told(old: list[OutlineNode], new: list[OutlineNode]) -> list[tuple[str, str, str, str, str]]:
+def summarize_changes(old: list[OutlineNode], new: list[OutlineNode]) -> list[tuple[str, str, str, str, str]]:
     """What changed, in short."""
     return [
         (each.kind.value, each.path, each.what, each.before, each.after) for each in TreeComparison(old, new).changes
@@ -23,7 +23,7 @@ def test_identity_goes_before_names() -> None:
     """Declarations of one identity are the same although others have their names."""
     old = [node("m"), node("m.a", "m", identity="1"), node("m.b", "m", identity="2")]
     new = [node("m"), node("m.b", "m", identity="1"), node("m.a", "m", identity="2")]
-    assert told(old, new) == [("renamed", "m.b", "thing", "a", "b"), ("renamed", "m.a", "thing", "b", "a")]
+    assert summarize_changes(old, new) == [("renamed", "m.b", "thing", "a", "b"), ("renamed", "m.a", "thing", "b", "a")]
 
 
 def test_aliases_of_either_side() -> None:
@@ -44,49 +44,49 @@ def test_a_tree_that_moved() -> None:
         node("q.s.f", "q.s", attributes={"type": "int"}),
         node("q.s.g", "q.s"),
     ]
-    assert told(old, new) == [("moved", "q.s", "thing", "p.s", "q.s")]
+    assert summarize_changes(old, new) == [("moved", "q.s", "thing", "p.s", "q.s")]
 
 
 def test_trees_that_are_twice_there_do_not_move() -> None:
     """Where two equal subtrees could have moved, none is said to have."""
     old = [node("p"), node("p.s", "p"), node("p.s.f", "p.s")]
     new = [node("q"), node("q.s", "q"), node("q.s.f", "q.s"), node("r"), node("r.s", "r"), node("r.s.f", "r.s")]
-    assert {kind for kind, *_ in told(old, new)} == {"added", "removed"}
+    assert {kind for kind, *_ in summarize_changes(old, new)} == {"added", "removed"}
 
 
 def test_order() -> None:
     """Only the part of an order that differs is told, and new members do not count as order."""
     old = [node("m"), *(node(f"m.{name}", "m", ordered=True) for name in "abcd")]
     new = [node("m"), *(node(f"m.{name}", "m", ordered=True) for name in "axcbd")]
-    assert told(old, new) == [("moved", "m", "order", "b, c", "c, b"), ("added", "m.x", "thing", "", "")]
+    assert summarize_changes(old, new) == [("moved", "m", "order", "b, c", "c, b"), ("added", "m.x", "thing", "", "")]
 
 
 def test_names_of_types_that_were_renamed() -> None:
     """A field whose type has another name now, and nothing else, did not change."""
     old = [node("T", identity="t"), node("f", attributes={"type": "list<T>"}, uses=("T",))]
     new = [node("U", identity="t"), node("f", attributes={"type": "list<U>"}, uses=("U",))]
-    assert told(old, new) == [("renamed", "U", "thing", "T", "U")]
+    assert summarize_changes(old, new) == [("renamed", "U", "thing", "T", "U")]
     new[1] = node("f", attributes={"type": "set<U>"}, uses=("U",))
-    assert ("changed", "f", "type", "list<T>", "set<U>") in told(old, new)
+    assert ("changed", "f", "type", "list<T>", "set<U>") in summarize_changes(old, new)
 
 
 def test_kinds() -> None:
     """A declaration that is something else now has changed its kind."""
-    assert told([node("a")], [node("a", kind="other")]) == [("changed", "a", "kind", "thing", "other")]
+    assert summarize_changes([node("a")], [node("a", kind="other")]) == [("changed", "a", "kind", "thing", "other")]
 
 
 def test_outlines_that_are_odd() -> None:
     """Parents there are not, circles, and the node that ends an outline harm nobody."""
     odd = [node("a", "gone"), node("b", "c"), node("c", "b"), OutlineNode(TRUNCATED, TRUNCATED, {})]
-    assert told(odd, odd) == []
-    assert ("added", "d", "thing", "", "") in told(odd, [*odd, node("d", "gone")])
+    assert summarize_changes(odd, odd) == []
+    assert ("added", "d", "thing", "", "") in summarize_changes(odd, [*odd, node("d", "gone")])
 
 
 def test_what_was_removed_stands_where_it_stood() -> None:
     """The list follows the new version; what is gone comes after what it followed."""
     old = [node("a"), node("b"), node("c")]
     new = [node("a", attributes={"k": "1"}), node("c", attributes={"k": "1"}), node("d")]
-    assert [(kind, path) for kind, path, *_ in told(old, new)] == [
+    assert [(kind, path) for kind, path, *_ in summarize_changes(old, new)] == [
         ("changed", "a"),
         ("removed", "b"),
         ("changed", "c"),

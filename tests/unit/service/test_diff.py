@@ -18,7 +18,7 @@ from stele.service.diff import DiffAnswer, DiffRequest, diff_schemas
 from stele.service.limits import Limits
 
 
-def compared(format_name: str, old: str, new: str, ruleset: str | None = None) -> DiffAnswer:
+def diff_texts(format_name: str, old: str, new: str, ruleset: str | None = None) -> DiffAnswer:
     """The diff of two texts without references."""
     return diff_schemas(DiffRequest(format_name, Candidate(old), Candidate(new), ruleset))
 
@@ -26,14 +26,14 @@ def compared(format_name: str, old: str, new: str, ruleset: str | None = None) -
 @pytest.mark.parametrize("pair", PAIRS, ids=lambda pair: f"{pair.format}: {pair.name}")
 def test_changes(pair: Pair) -> None:
     """Each kind of difference is told by its own change, with the verdict both ways of what it does to data."""
-    answer = compared(pair.format, pair.old, pair.new, pair.ruleset)
+    answer = diff_texts(pair.format, pair.old, pair.new, pair.ruleset)
     assert [row(change) for change in answer.changes] == pair.rows
 
 
 @pytest.mark.parametrize("pair", PAIRS, ids=lambda pair: f"{pair.format}: {pair.name}")
 def test_the_way_back(pair: Pair) -> None:
     """The diff the other way round tells the same differences, mirrored."""
-    back = compared(pair.format, pair.new, pair.old, pair.ruleset)
+    back = diff_texts(pair.format, pair.new, pair.old, pair.ruleset)
     swapped = {"added": "removed", "removed": "added"}
     assert sorted((change.kind.value, change.what, change.after, change.before) for change in back.changes) == sorted(
         (swapped.get(each.kind, each.kind), each.what, each.before, each.after) for each in pair.rows
@@ -47,7 +47,7 @@ def test_the_way_back(pair: Pair) -> None:
 @pytest.mark.parametrize("pair", PAIRS, ids=lambda pair: f"{pair.format}: {pair.name}")
 def test_nothing_changed(pair: Pair) -> None:
     """A schema does not differ from itself."""
-    answer = compared(pair.format, pair.new, pair.new, pair.ruleset)
+    answer = diff_texts(pair.format, pair.new, pair.new, pair.ruleset)
     assert answer.changes == ()
     assert (answer.backward, answer.forward, answer.text, answer.complete) == (True, True, "", True)
 
@@ -59,7 +59,7 @@ RECORD = '{"type":"record","name":"R","fields":[%s]}'
 
 def test_findings_stand_with_their_change() -> None:
     """A finding is listed once, at the change it is about, with the direction it was found in."""
-    answer = compared("avro", RECORD % '{"name":"a","type":"int"}', RECORD % '{"name":"b","type":"string"}')
+    answer = diff_texts("avro", RECORD % '{"name":"a","type":"int"}', RECORD % '{"name":"b","type":"string"}')
     found = [
         (change.path, reason.direction.value, reason.path) for change in answer.changes for reason in change.findings
     ]
@@ -70,7 +70,7 @@ def test_findings_stand_with_their_change() -> None:
 def test_a_finding_about_two_changes() -> None:
     """Symbols lost together share one finding: it is listed once, and neither is called harmless."""
     enum = '{"type":"enum","name":"E","symbols":[%s]}'
-    answer = compared("avro", enum % '"A","B","C"', enum % '"A"')
+    answer = diff_texts("avro", enum % '"A","B","C"', enum % '"A"')
     assert [(change.path, change.backward, len(change.findings)) for change in answer.changes] == [
         ("E.B", False, 1),
         ("E.C", False, 0),
@@ -81,7 +81,7 @@ def test_findings_of_no_change_stand_alone() -> None:
     """What a ruleset finds although no declaration differs is a change of its own, named by the rule."""
     old = '{"allOf":[{"maximum":9}],"minimum":1,"type":"integer"}'
     new = '{"anyOf":[{"maximum":9}],"maximum":30,"minimum":2,"type":"integer"}'
-    answer = compared("json", old, new)
+    answer = diff_texts("json", old, new)
     breaking = [reason for change in answer.changes for reason in change.findings if reason.breaks]
     assert len(breaking) == len({(finding.rule, finding.path) for finding in breaking})
     assert answer.backward is all(change.backward for change in answer.changes)
@@ -105,7 +105,7 @@ def test_undecided_can_be_allowed() -> None:
 def test_only_documentation() -> None:
     """Changes that only people see are marked so, and no finding is ever held against them."""
     plain, told = RECORD % "", (RECORD % "").replace('"name"', '"doc":"x","name"')
-    (change,) = compared("avro", plain, told).changes
+    (change,) = diff_texts("avro", plain, told).changes
     assert (change.annotation, change.what, change.after) == (True, "doc", "x")
 
 
@@ -129,29 +129,29 @@ def test_references() -> None:
 def test_texts_that_differ_in_nothing_that_shows() -> None:
     """Schemas that are not the same text once normalised never count as unchanged, whatever the outlines say."""
     old, new = '{"required":["a","b"]}', '{"required":["b","a"]}'
-    (change,) = compared("json", old, new).changes
+    (change,) = diff_texts("json", old, new).changes
     assert (change.kind, change.what, change.backward, change.forward) == (ChangeKind.CHANGED, "text", True, True)
 
 
 def test_style_is_no_change() -> None:
     """White space and the order of members mean nothing."""
-    answer = compared("json", '{"type":"object","title":"x"}', '{ "title": "x",\n "type": "object" }')
+    answer = diff_texts("json", '{"type":"object","title":"x"}', '{ "title": "x",\n "type": "object" }')
     assert (answer.changes, answer.text) == ((), "")
 
 
 def test_opaque() -> None:
     """Schemas nobody understands differ as texts, and nothing is said about their data."""
-    answer = compared("opaque", "one", "two")
+    answer = diff_texts("opaque", "one", "two")
     assert [(change.path, change.what) for change in answer.changes] == [("/", "text")]
     assert (answer.backward, answer.forward, answer.ruleset) == (None, None, "")
     assert "-one\n+two\n" in answer.text
-    assert compared("opaque", "one", "one").changes == ()
+    assert diff_texts("opaque", "one", "one").changes == ()
 
 
 def test_formats_without_outline_are_compared_by_fields(install: Callable[[str], None]) -> None:
     """A plug-in that only lists fields gets a diff of its fields, findings of its ruleset included."""
     install("FIELDS")
-    answer = compared("demo", "a b", "a c")
+    answer = diff_texts("demo", "a b", "a c")
     assert [(change.kind.value, change.path, change.backward, change.forward) for change in answer.changes] == [
         ("removed", "b", False, True),
         ("added", "c", True, False),
@@ -166,7 +166,7 @@ def test_large_schemas_end_and_say_so() -> None:
     """More declarations than an outline holds are not compared, and the answer says that it is not complete."""
     symbols = [f"S{number}" for number in range(MAX_NODES + 10)]
     enum = '{"type":"enum","name":"E","symbols":%s}'
-    answer = compared("avro", enum % json.dumps(symbols), enum % json.dumps(symbols[1:]))
+    answer = diff_texts("avro", enum % json.dumps(symbols), enum % json.dumps(symbols[1:]))
     assert answer.complete is False
     assert answer.changes[0].path == "E.S0"
 
@@ -175,7 +175,7 @@ def test_everything_changed() -> None:
     """Thousands of differences with a finding each are told in moderate time."""
     fields = ",".join(f'{{"name":"f{number}","type":"%s"}}' for number in range(4_000))
     old, new = (RECORD % fields.replace("%s", kind) for kind in ("int", "string"))
-    answer = compared("avro", old, new)
+    answer = diff_texts("avro", old, new)
     assert len(answer.changes) == 4_000
     assert all(len(change.findings) == 2 and not change.backward and not change.forward for change in answer.changes)
 
@@ -184,7 +184,7 @@ def test_names_that_repeat() -> None:
     """Aliases that all name the same field cost no time and match nothing."""
     fields = [json.dumps({"name": f"f{number}", "type": "int", "default": 0}) for number in range(3_000)]
     aliased = [json.dumps({"name": f"g{n}", "type": "int", "default": 0, "aliases": ["f0"]}) for n in range(3_000)]
-    answer = compared("avro", RECORD % ",".join(fields), RECORD % ",".join(aliased))
+    answer = diff_texts("avro", RECORD % ",".join(fields), RECORD % ",".join(aliased))
     assert {change.kind for change in answer.changes} <= {ChangeKind.ADDED, ChangeKind.REMOVED, ChangeKind.CHANGED}
 
 
@@ -198,8 +198,8 @@ def test_limits() -> None:
 def test_errors() -> None:
     """A text that is no schema, an unknown ruleset and an unknown format are refused as they are by a check."""
     with pytest.raises(MalformedSchema):
-        compared("avro", '"int"', "{")
+        diff_texts("avro", '"int"', "{")
     with pytest.raises(UnknownRuleset):
-        compared("avro", '"int"', '"int"', "nonsense")
+        diff_texts("avro", '"int"', '"int"', "nonsense")
     with pytest.raises(UnknownFormat):
-        compared("nonsense", "", "")
+        diff_texts("nonsense", "", "")

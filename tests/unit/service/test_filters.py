@@ -51,7 +51,7 @@ def test_18_what_passes(filters: list[dict[str, Any]], passed: bool) -> None:
     assert passes_filters(EVENT, filters) is passed
 
 
-def _nested(depth: int) -> dict[str, Any]:
+def _nest_filters(depth: int) -> dict[str, Any]:
     entry: dict[str, Any] = ALWAYS
     for _ in range(depth):
         entry = {"not": entry}
@@ -77,7 +77,7 @@ def _nested(depth: int) -> dict[str, Any]:
         [{"sql": "tru e"}],
         [{"PREFIX": {"a": "b"}}],
         [{"all": [{"any": [{"sql": ""}]}]}],
-        [_nested(16)],
+        [_nest_filters(16)],
         [ALWAYS] * 257,
     ],
 )
@@ -85,7 +85,7 @@ def test_what_is_no_filter(wrong: Any) -> None:
     """Wrong shapes, unknown dialects and more filters than anybody needs are refused, however deep they are."""
     with pytest.raises(InvalidRequest):
         check_filters(wrong)
-    check_filters([_nested(15)])
+    check_filters([_nest_filters(15)])
 
 
 _texts = st.text("ab/", min_size=1, max_size=3)

@@ -39,7 +39,7 @@ async def put(registry: Registry, *texts: str, key: SubjectKey = KEY) -> None:
         await registry.execute(RegisterSchema(key, await document(registry, text)))
 
 
-async def refused(registry: Registry, text: str) -> str:
+async def find_refusing_rule(registry: Registry, text: str) -> str:
     """The rule that refuses a schema."""
     with pytest.raises(Incompatible) as caught:
         await put(registry, text)
@@ -64,7 +64,7 @@ async def test_an_upgrade_changes_no_verdict_until_somebody_adopts(install: Inst
     install("OLD")
     registry = await Registry.open(await open_log(store))
     await put(registry, "a", "a b")
-    assert await refused(registry, "b") == "LOST"
+    assert await find_refusing_rule(registry, "b") == "LOST"
     await registry.close()
 
     install("NEW")
@@ -81,14 +81,14 @@ async def test_an_upgrade_changes_no_verdict_until_somebody_adopts(install: Inst
     )
     assert [finding.rule for finding in second.findings] == ["NEW"]
     await adopt_ruleset(registry, "demo", "words@2")
-    assert await refused(registry, "a b c d") == "NEW"
+    assert await find_refusing_rule(registry, "a b c d") == "NEW"
     assert await all_rows(registry) == []
     assert [row.then for row in await all_rows(registry, format="demo", ruleset="words@1")] == ["compatible"] * 2
     await registry.close()
 
     registry = await Registry.open(await open_log(store))
     assert registry.state.rulesets["demo", "words"] == 2
-    assert await refused(registry, "a b c d") == "NEW"
+    assert await find_refusing_rule(registry, "a b c d") == "NEW"
     await adopt_ruleset(registry, "demo", "words@1")
     await put(registry, "a b c d")
     await registry.close()
@@ -105,7 +105,7 @@ async def test_nodes_over_one_log_agree(install: Install) -> None:
     await adopt_ruleset(first, "demo", "words")
     found_now, against = await second.find_incompatibilities(KEY, await document(second, "a b"), NO_ATTACHMENTS)
     assert ([finding.rule for finding in found_now], against) == (["NEW"], 1)
-    assert await refused(second, "a b") == "NEW"
+    assert await find_refusing_rule(second, "a b") == "NEW"
     await first.close()
     await second.close()
 
@@ -120,7 +120,7 @@ async def test_a_new_registry_begins_with_the_newest_rules(install: Install) -> 
     await asyncio.gather(*(put(registry, "a", key=SubjectKey("", name)) for name in "stu"))
     assert registry.state.rulesets == await adopted_versions(registry)
     assert registry.state.rulesets["demo", "words"] == 2
-    assert await refused(registry, "a b") == "NEW"
+    assert await find_refusing_rule(registry, "a b") == "NEW"
     adoptions = [seq for seq, record in await registry.read_log(0, 99) if record.events[0] == ADOPTED]
     assert adoptions == [1]
     another = await Registry.open(MemoryLog(store))
@@ -143,7 +143,7 @@ async def test_a_version_that_is_not_installed_refuses_instead_of_judging_otherw
     assert len(queries.list_versions((await registry.fresh_state()).find_subject(KEY))) == 1
     assert [info.installed for info in list_rulesets(registry.state.rulesets) if info.format == "demo"] == [False, True]
     await adopt_ruleset(registry, "demo", "words")
-    assert await refused(registry, "a b") == "NEW"
+    assert await find_refusing_rule(registry, "a b") == "NEW"
     await registry.close()
 
 
@@ -160,7 +160,7 @@ async def test_settings_hold_a_version_against_an_adoption(install: Install) -> 
     with pytest.raises(UnknownRuleset, match=r"words@7, which is not installed.*let the settings name another"):
         await put(registry, "a b c")
     await registry.execute(ChangeSettings(SettingsLevel(*KEY), {"ruleset": "confluent@9"}))
-    assert await refused(registry, "a b c") == "NEW"
+    assert await find_refusing_rule(registry, "a b c") == "NEW"
     await registry.close()
 
 
@@ -171,8 +171,8 @@ async def test_doubt_is_a_setting(install: Install) -> None:
     trusting = await Registry.open(MemoryLog(), undecided=WhenUndecided.ALLOW)
     for registry in (strict, trusting):
         await put(registry, "a")
-    assert await refused(strict, "a b?") == "OPEN"
-    assert await refused(trusting, "b?") == "LOST"
+    assert await find_refusing_rule(strict, "a b?") == "OPEN"
+    assert await find_refusing_rule(trusting, "b?") == "LOST"
     await put(trusting, "a b?")
     await strict.close()
     await trusting.close()
@@ -183,7 +183,7 @@ async def test_a_plug_in_without_versions_has_version_one(install: Install) -> N
     install("BARE")
     registry = await Registry.open(MemoryLog())
     await put(registry, "a")
-    assert await refused(registry, "b") == "LOST"
+    assert await find_refusing_rule(registry, "b") == "LOST"
     info = get_ruleset("demo", "words", {})
     assert ([row.version for row in info.versions], info.versions[0].summary, info.default) == ([1], "", True)
     asked = CheckRequest("demo", "b", against=(Candidate("a"),), ruleset="words@1")
@@ -197,17 +197,22 @@ def test_a_check_without_a_registry_takes_the_newest_and_says_which(install: Ins
     """A bare name is the newest version, a full name that one; with a registry's adoptions, the one in force."""
     install("NEW")
 
-    def asked(ruleset: str | None, **more: object) -> str:
+    def ask_check(ruleset: str | None, **more: object) -> str:
         return check_compatibility(
             CheckRequest("demo", "a b", against=(Candidate("a"),), ruleset=ruleset), **more
         ).ruleset  # type: ignore[arg-type]  # test shorthand
 
-    assert [asked(name) for name in (None, "words", "words@1", "other")] == ["words@2", "words@2", "words@1", "other@1"]
-    assert [asked(name, adopted={}) for name in (None, "words", "words@2")] == ["words@1", "words@1", "words@2"]
-    assert asked(None, adopted={("demo", "words"): 2}) == "words@2"
+    assert [ask_check(name) for name in (None, "words", "words@1", "other")] == [
+        "words@2",
+        "words@2",
+        "words@1",
+        "other@1",
+    ]
+    assert [ask_check(name, adopted={}) for name in (None, "words", "words@2")] == ["words@1", "words@1", "words@2"]
+    assert ask_check(None, adopted={("demo", "words"): 2}) == "words@2"
     assert check_compatibility(CheckRequest("demo", "a")).ruleset == ""
     with pytest.raises(UnknownRuleset):
-        asked("mine", adopted={})
+        ask_check("mine", adopted={})
 
 
 def test_a_check_weighs_doubt_as_it_is_told(install: Install) -> None:

@@ -19,7 +19,7 @@ from typing import Any
 import pyarrow as pa
 from tests.support.memory import peak_memory
 from tests.unit.spark.avro_cases import Cases, schema
-from tests.unit.spark.test_engines import NAMES, mutated, record, shown
+from tests.unit.spark.test_engines import NAMES, mutate_frame, print_array, record
 from tests.unit.spark.test_wires import PAYLOADS, VERSIONS, Fake, encoding
 
 from stele.client import ResolvedSchema
@@ -89,7 +89,7 @@ def _base128(value: int) -> bytes:
     return bytes([*out, value])
 
 
-def nested(tag: bytes) -> bytes:
+def nest_messages(tag: bytes) -> bytes:
     """Messages in each other, as deep as fits: all lengths are right."""
     sizes = [0]
     while len(sizes) < DEEP:
@@ -99,7 +99,7 @@ def nested(tag: bytes) -> bytes:
 
 def bodies(random: Random) -> list[bytes]:
     """What any parser may be given."""
-    made = [b"", *numbers(), nested(b"\x12"), nested(b"\x1a")]
+    made = [b"", *numbers(), nest_messages(b"\x12"), nest_messages(b"\x1a")]
     made += [bytes([byte]) * DEEP for byte in (0, 1, 2, 3, 4, 0x0C, 0x13, 0x7F, 0x80, 0xFF)]
     made += [b"\2\2" * DEEP, b"\2\2\2" * DEEP, b"\x0c\0\2" * DEEP, b"\x0f\0\3\x0c\0\0\0\1" * DEEP]
     counts = (2**31 - 1, 2**31, 2**24, -1)
@@ -164,7 +164,7 @@ def avro(random: Random) -> Iterator[Batch]:
             assert describe_errors(made[0]).equals(describe_errors(made[1]))
             assert made[0].codes.equals(made[1].codes)
             assert made[0].offsets.equals(made[1].offsets)
-            assert shown(made[0].values) == shown(made[1].values)
+            assert print_array(made[0].values) == print_array(made[1].values)
             return made
 
         yield f"avro {name}", both, len(column)
@@ -180,7 +180,7 @@ def others(random: Random) -> Iterator[Batch]:
             seeds = [frame[5:] for frame in encoder_for(known, 1, recursion=1).encode(rows).to_pylist()]
         lead = b"\0" if known.schema_type == "PROTOBUF" else b""
         frames = [PREFIX + lead + body for body in bodies(random)]
-        frames += [mutated(random, PREFIX + random.choice(seeds)) for _ in range(400)]
+        frames += [mutate_frame(random, PREFIX + random.choice(seeds)) for _ in range(400)]
         for levels, engine in ((0, "auto"), (2, "auto"), (0, "python")):
 
             def one(
@@ -228,7 +228,7 @@ def wires(random: Random) -> Iterator[Batch]:
     for name, frame in WIRES.items():
         values = bodies(random) + [frame(payload) for payload in (*PAYLOADS, *bodies(random)[:60])]
         values += [
-            mutated(random, frame(random.choice(PAYLOADS)) + b"......")[: random.randrange(30)] for _ in range(200)
+            mutate_frame(random, frame(random.choice(PAYLOADS)) + b"......")[: random.randrange(30)] for _ in range(200)
         ]
         beside = pa.array([headers(random) for _ in values], HEADERS)
 

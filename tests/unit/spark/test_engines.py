@@ -396,7 +396,7 @@ def test_decimals_may_be_padded_with_their_sign(engine: Engine) -> None:
     assert [row["d"] for row in decoded.values.to_pylist()] == [Decimal(-1), Decimal(5), Decimal(-99), Decimal(-1)]
 
 
-def mutated(random: Random, frame: bytes) -> bytes:
+def mutate_frame(random: Random, frame: bytes) -> bytes:
     """The frame with a few bytes changed, cut, repeated or added; the header stays."""
     body = bytearray(frame[5:])
     for _ in range(random.randrange(1, 4)):
@@ -415,15 +415,15 @@ def mutated(random: Random, frame: bytes) -> bytes:
     return frame[:5] + bytes(body)
 
 
-def shown(array: Any) -> str:
+def print_array(array: Any) -> str:
     """An array as text in which NaN is itself, and dates beyond Python's are numbers."""
     nulls = array.is_null().to_pylist()
     if pa.types.is_struct(array.type):
-        return f"{nulls} {[shown(child) for child in array.flatten()]}"
+        return f"{nulls} {[print_array(child) for child in array.flatten()]}"
     if pa.types.is_map(array.type):
-        return f"{nulls} {array.offsets.to_pylist()} {shown(array.keys)} {shown(array.items)}"
+        return f"{nulls} {array.offsets.to_pylist()} {print_array(array.keys)} {print_array(array.items)}"
     if pa.types.is_list(array.type):
-        return f"{nulls} {array.offsets.to_pylist()} {shown(array.values)}"
+        return f"{nulls} {array.offsets.to_pylist()} {print_array(array.values)}"
     if pa.types.is_temporal(array.type):
         array = array.view(pa.int32() if array.type.bit_width == 32 else pa.int64())
     return str(array.to_pylist())
@@ -436,7 +436,7 @@ def agree(document: Any, reader: Any, frames: list[bytes]) -> int:
     assert one.codes.equals(other.codes)
     assert one.details.equals(other.details)
     assert one.offsets.equals(other.offsets)
-    assert shown(one.values) == shown(other.values)
+    assert print_array(one.values) == print_array(other.values)
     good: int = describe_errors(one).null_count
     return len(frames) - good
 
@@ -447,7 +447,7 @@ def test_engines_agree_on_damaged_records() -> None:
     for seed in range(60):
         cases = Cases(seed)
         document, make = cases.record()
-        frames = [mutated(cases.random, framed(document, make(cases.random)[0])) for _ in range(100)]
+        frames = [mutate_frame(cases.random, framed(document, make(cases.random)[0])) for _ in range(100)]
         bad += agree(document, document, frames)
         total += len(frames)
     assert 0.3 < bad / total < 0.99, "the damage must be neither harmless nor always fatal, or this proves little"

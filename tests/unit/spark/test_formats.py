@@ -207,7 +207,7 @@ ROW = {
 }  # fmt: skip
 
 
-def written(*data: Any, number: int = 1) -> list[bytes | None]:
+def frame_json(*data: Any, number: int = 1) -> list[bytes | None]:
     """Framed JSON; bytes as they are, None for a tombstone."""
     texts = [datum if isinstance(datum, bytes | None) else json.dumps(datum).encode() for datum in data]
     return [None if text is None else frame(number, text) for text in texts]
@@ -215,7 +215,7 @@ def written(*data: Any, number: int = 1) -> list[bytes | None]:
 
 def test_json_values_of_every_kind_become_columns() -> None:
     """Objects, maps, lists, numbers, texts and untyped values; null and missing are null, unnamed members left out."""
-    decoded = decode(JSON, written(DATUM, None, {"id": 1, "name": None, "price": 3}))
+    decoded = decode(JSON, frame_json(DATUM, None, {"id": 1, "name": None, "price": 3}))
     assert describe_errors(decoded).null_count == 3
     full, tombstone, small = decoded.values.to_pylist()
     assert full == ROW
@@ -241,7 +241,7 @@ def test_json_values_of_every_kind_become_columns() -> None:
 )
 def test_json_that_is_not_of_its_schema_is_told(text: bytes, reason: str, place: int | None) -> None:
     """Faults of syntax, of the schema and of the columns are reasons of their row alone."""
-    decoded = decode(JSON, written(DATUM, text, DATUM))
+    decoded = decode(JSON, frame_json(DATUM, text, DATUM))
     good, bad, other = zip(decoded.values.to_pylist(), describe_errors(decoded).to_pylist(), strict=True)
     assert good == other == (ROW, None)
     assert bad[0] is None
@@ -254,19 +254,19 @@ def test_json_is_checked_by_the_writer_and_shaped_by_the_reader() -> None:
     reader = ResolvedSchema(
         '{"type": "object", "properties": {"id": {"type": "string"}, "x": {"type": "number"}}}', "JSON", id=2
     )
-    decoded = decode(reader, [*written({"id": 5}), *written({"id": "five", "x": 1}, number=2)], JSON)
+    decoded = decode(reader, [*frame_json({"id": 5}), *frame_json({"id": "five", "x": 1}, number=2)], JSON)
     assert decoded.values.to_pylist() == [None, {"id": "five", "x": 1.0}]
     assert describe_errors(decoded).to_pylist() == ["id: a int where the column is string", None]
 
 
 def test_json_numbers_keep_their_value() -> None:
     """Long integers are exact, whole fractions are integers, a fraction is none; text keeps what no number holds."""
-    decoded = decode(JSON, written(b'{"id": 9007199254740993, "any": 123456789012345678901}', b'{"id": 2.0}'))
+    decoded = decode(JSON, frame_json(b'{"id": 9007199254740993, "any": 123456789012345678901}', b'{"id": 2.0}'))
     exact, whole = decoded.values.to_pylist()
     assert (exact["id"], exact["any"], whole["id"]) == (9007199254740993, "123456789012345678901", 2)
     loose = ResolvedSchema('{"type": "object", "properties": {"id": {"type": "integer"}}}', "JSON", id=1)
     writer = ResolvedSchema('{"type": "object"}', "JSON", id=2)
-    assert describe_errors(decode(loose, written({"id": 2.5}, number=2), writer)).to_pylist() == [
+    assert describe_errors(decode(loose, frame_json({"id": 2.5}, number=2), writer)).to_pylist() == [
         "id: 2.5 is no integer"
     ]
 
@@ -274,11 +274,11 @@ def test_json_numbers_keep_their_value() -> None:
 def test_json_that_is_no_object_is_the_value_itself() -> None:
     """A schema for a list or a scalar has no columns; an object with the one property `value` has."""
     words = ResolvedSchema('{"type": "array", "items": {"type": "string"}}', "JSON", id=1)
-    assert decode(words, written(["a"])).values.to_pylist() == [["a"]]
+    assert decode(words, frame_json(["a"])).values.to_pylist() == [["a"]]
     held = ResolvedSchema('{"type": "object", "properties": {"value": {"type": "string"}}}', "JSON", id=1)
-    assert decode(held, written({"value": "a"})).values.to_pylist() == [{"value": "a"}]
+    assert decode(held, frame_json({"value": "a"})).values.to_pylist() == [{"value": "a"}]
     anything = ResolvedSchema("{}", "JSON", id=1)
-    assert decode(anything, written({"a": [1]})).values.to_pylist() == ['{"a":[1]}']
+    assert decode(anything, frame_json({"a": [1]})).values.to_pylist() == ['{"a":[1]}']
 
 
 # --- Thrift ---------------------------------------------------------------------------------------------------------
@@ -439,7 +439,7 @@ def test_mutated_records_end_in_a_value_or_a_reason(name: str) -> None:
 
 def test_batches_are_read_in_pieces() -> None:
     """A long batch comes out whole and in order, with its bad records in their places; an empty one is empty."""
-    frames = [*written(*({"id": number} for number in range(5000)))]
+    frames = [*frame_json(*({"id": number} for number in range(5000)))]
     frames[3333] = b"bad"
     decoded = decode(JSON, frames)
     ids = [value and value["id"] for value in decoded.values.to_pylist()]

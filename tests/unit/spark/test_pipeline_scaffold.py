@@ -23,7 +23,7 @@ SOURCES = {
 }
 
 
-def written(folder: Path, start: PipelineAnswers, spark: str = "4.1.1") -> PipelineConfig:
+def write_pipeline(folder: Path, start: PipelineAnswers, spark: str = "4.1.1") -> PipelineConfig:
     """The file as it is read again, without a variable in the environment."""
     file = folder / "pipeline.toml"
     file.write_text(render_pipeline_toml(start, folder, spark=spark), encoding="utf-8")
@@ -36,7 +36,7 @@ def written(folder: Path, start: PipelineAnswers, spark: str = "4.1.1") -> Pipel
 def test_every_combination_is_valid(tmp_path: Path, source: str, kind: TableKind, table: str) -> None:
     """The file loads, and the configuration is what was asked for."""
     start = PipelineAnswers(**SOURCES[source], table=table, kind=kind, registry="http://registry:8081")  # type: ignore[arg-type]  # of several types
-    found = written(tmp_path, start)
+    found = write_pipeline(tmp_path, start)
     assert found.source.registry == "http://registry:8081"
     assert found.table.kind == kind
     assert tuple(route.table for route in found.routes) == start.tables
@@ -80,12 +80,12 @@ def test_comments_are_settings_too(tmp_path: Path) -> None:
 def test_packages_fit_spark(tmp_path: Path) -> None:
     """Packages are those of the Spark there is; where none are known for it, it is said which they are for."""
     start = PipelineAnswers(bootstrap="b", topics=("t",), kind="iceberg-spark")
-    assert "iceberg-spark-runtime-4.0_2.13" in written(tmp_path, start, "4.0.2").spark.packages[1]
-    assert "spark-sql-kafka-0-10_2.13:4.0.2" in written(tmp_path, start, "4.0.2").spark.packages[0]
+    assert "iceberg-spark-runtime-4.0_2.13" in write_pipeline(tmp_path, start, "4.0.2").spark.packages[1]
+    assert "spark-sql-kafka-0-10_2.13:4.0.2" in write_pipeline(tmp_path, start, "4.0.2").spark.packages[0]
     assert "Made for" not in render_pipeline_toml(start, tmp_path, spark="4.1.1")
     for other in ("", "4.3.0"):
         assert "Made for Spark 4.1" in render_pipeline_toml(start, tmp_path, spark=other)
-        assert "spark-sql-kafka-0-10_2.13:4.1.1" in written(tmp_path, start, other).spark.packages[0]
+        assert "spark-sql-kafka-0-10_2.13:4.1.1" in write_pipeline(tmp_path, start, other).spark.packages[0]
 
 
 @pytest.mark.parametrize(
@@ -115,7 +115,7 @@ _TEXT = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=1
 @given(path=_TEXT, subject=_TEXT, registry=_TEXT)
 def test_any_text_comes_back(tmp_path: Path, path: str, subject: str, registry: str) -> None:
     """Quotes, control characters and other alphabets do not break the file."""
-    found = written(tmp_path, PipelineAnswers(path=f"x{path}", subject=subject, registry=f"http://{registry}/"))
+    found = write_pipeline(tmp_path, PipelineAnswers(path=f"x{path}", subject=subject, registry=f"http://{registry}/"))
     assert found.source.subject == subject
     assert found.source.registry == f"http://{registry}/"
     assert found.source.path.endswith(f"x{path}")
@@ -126,4 +126,4 @@ def test_any_text_comes_back(tmp_path: Path, path: str, subject: str, registry: 
 def test_any_topics_have_tables(tmp_path: Path, topics: list[str]) -> None:
     """However alike the names of topics are, each has a table of its own, and the file is valid."""
     start = PipelineAnswers(bootstrap="b:1", topics=tuple(topics), kind="parquet")
-    assert len({route.table for route in written(tmp_path, start).routes}) == len(topics)
+    assert len({route.table for route in write_pipeline(tmp_path, start).routes}) == len(topics)

@@ -38,7 +38,7 @@ CANCEL = avro("Cancel", "why", number=3)
 SNAPSHOT = SchemaSnapshot((ORDER, ORDER2, CANCEL))
 
 
-def written(schema: ResolvedSchema, datum: Any) -> bytes:
+def frame_datum(schema: ResolvedSchema, datum: Any) -> bytes:
     """A framed record."""
     own = parse_schema(schema)
     return frame(schema.id, own.format.codec(own.parsed).encode(datum))
@@ -79,8 +79,9 @@ def test_each_type_has_a_column() -> None:
     stranger = avro("Stranger", "x", number=9, subject="elsewhere")
     registry = SchemaSnapshot((*SNAPSHOT.schemas, stranger))
     frames = [
-        written(ORDER, {"id": "1"}), written(CANCEL, {"why": "no"}), None, written(ORDER2, {"id": "2", "note": "n"}),
-        written(stranger, {"x": "y"}), frame(77, b""), b"bad", written(CANCEL, {"why": "no"}) + b"x",
+        frame_datum(ORDER, {"id": "1"}), frame_datum(CANCEL, {"why": "no"}), None,
+        frame_datum(ORDER2, {"id": "2", "note": "n"}),
+        frame_datum(stranger, {"x": "y"}), frame(77, b""), b"bad", frame_datum(CANCEL, {"why": "no"}) + b"x",
     ]  # fmt: skip
     values, reasons = decode(frames, registry, ["acme.Order", "acme.Cancel"])
     assert values == [
@@ -101,7 +102,9 @@ def test_each_type_has_a_column() -> None:
 
 def test_columns_may_be_named() -> None:
     """A mapping names the columns; types of one name, or of none, go by their subjects."""
-    values, _ = decode([written(CANCEL, {"why": "no"})], SNAPSHOT, {"placed": "acme.Order", "cancelled": "acme.Cancel"})
+    values, _ = decode(
+        [frame_datum(CANCEL, {"why": "no"})], SNAPSHOT, {"placed": "acme.Order", "cancelled": "acme.Cancel"}
+    )
     assert values == [{"placed": None, "cancelled": {"why": "no"}}]
     twin = avro("Order", "id", number=5, subject="other-value")
     both = plan_read(SchemaSnapshot((*SNAPSHOT.schemas, twin)), ["acme.Order", "other-value"])
@@ -128,7 +131,7 @@ def test_a_type_registered_elsewhere_is_known_by_its_name() -> None:
             del context
             return avro("Cancel", "why", "more", number=schema, subject="late")
 
-    frames: list[bytes | None] = [written(avro("Cancel", "why", "more", number=8), {"why": "a", "more": "b"})]
+    frames: list[bytes | None] = [frame_datum(avro("Cancel", "why", "more", number=8), {"why": "a", "more": "b"})]
     assert decode(frames, Late(), ["acme.Order", "acme.Cancel"])[0] == [{"Order": None, "Cancel": {"why": "a"}}]
 
 
@@ -138,7 +141,7 @@ def test_formats_may_be_mixed() -> None:
         'syntax = "proto3"; message Ping { int32 n = 1; }', "PROTOBUF", id=4, subject="ping", version=1
     )
     kind: Any = message_class(parse_schema(proto).parsed)
-    frames: list[bytes | None] = [frame(4, kind(n=5).SerializeToString(), [0]), written(CANCEL, {"why": "x"})]
+    frames: list[bytes | None] = [frame(4, kind(n=5).SerializeToString(), [0]), frame_datum(CANCEL, {"why": "x"})]
     values, _ = decode(frames, SchemaSnapshot((*SNAPSHOT.schemas, proto)), ["ping", "acme.Cancel"])
     assert values == [{"Ping": {"n": 5}, "Cancel": None}, {"Ping": None, "Cancel": {"why": "x"}}]
 
@@ -153,7 +156,7 @@ def test_records_of_any_type_are_json() -> None:
     )
     registry = SchemaSnapshot((*SNAPSHOT.schemas, proto, thrift, dated))
     frames = [
-        written(ORDER, {"id": "1"}), frame(4, b"\x08\x05", [0]), written(thrift, {"b": b"\xff"}), None,
+        frame_datum(ORDER, {"id": "1"}), frame(4, b"\x08\x05", [0]), frame_datum(thrift, {"b": b"\xff"}), None,
         frame(6, b"\x02"), frame(99, b""), b"x", frame(4, b"\xff", [0]), frame(4, b"", [7]),
     ]  # fmt: skip
     values, reasons = decode(frames, registry, None)
@@ -199,7 +202,7 @@ class Move(RuleExecutor):
 RUN = Rules(executors={"SHOUT": Shout, "MOVE": Move})
 
 
-def ruled(schema: ResolvedSchema, phase: str, rule_type: str, mode: str) -> ResolvedSchema:
+def add_rule(schema: ResolvedSchema, phase: str, rule_type: str, mode: str) -> ResolvedSchema:
     """The schema with a rule."""
     rules: Any = {f"{phase}_rules": [Rule("loud", type=rule_type, mode=mode)]}
     return msgspec.structs.replace(schema, rule_set=RuleSet(**rules))
@@ -208,11 +211,11 @@ def ruled(schema: ResolvedSchema, phase: str, rule_type: str, mode: str) -> Reso
 def test_rules_for_reading_are_refused_unless_someone_decides() -> None:
     """A rule for reading or migration in any pinned version stops the plan and is named; one for writing does not."""
     for phase, mode in (("domain", "READ"), ("domain", "WRITEREAD"), ("encoding", "READ"), ("migration", "UPGRADE")):
-        snapshot = SchemaSnapshot((ruled(ORDER, phase, "SHOUT", mode), ORDER2))
+        snapshot = SchemaSnapshot((add_rule(ORDER, phase, "SHOUT", mode), ORDER2))
         with pytest.raises(RulesRefused, match=r"version 1 of 'acme\.Order' has the rule 'loud'"):
             plan_read(snapshot, "acme.Order")
         assert plan_read(snapshot, "acme.Order", rules="ignore").rules == "ignore"
-    plan_read(SchemaSnapshot((ruled(ORDER, "domain", "SHOUT", "WRITE"),)), "acme.Order")
+    plan_read(SchemaSnapshot((add_rule(ORDER, "domain", "SHOUT", "WRITE"),)), "acme.Order")
     disabled = msgspec.structs.replace(ORDER, rule_set=RuleSet(domain_rules=[Rule("off", type="X", disabled=True)]))
     plan_read(SchemaSnapshot((disabled,)), "acme.Order")
     with pytest.raises(Invalid, match="'refuse', 'run', 'ignore'"):
@@ -221,9 +224,9 @@ def test_rules_for_reading_are_refused_unless_someone_decides() -> None:
 
 def test_rules_run_and_are_ignored_as_chosen() -> None:
     """Run: values after the rule, its failure a reason; ignore: as stored."""
-    schema = ruled(ORDER, "domain", "SHOUT", "READ")
+    schema = add_rule(ORDER, "domain", "SHOUT", "READ")
     snapshot = SchemaSnapshot((schema,))
-    frames = [written(schema, {"id": "a"}), None, written(schema, {"id": "fail"}), frame(99, b""), b"x"]
+    frames = [frame_datum(schema, {"id": "a"}), None, frame_datum(schema, {"id": "fail"}), frame(99, b""), b"x"]
     values, reasons = decode(frames, snapshot, "acme.Order", rules=RUN)
     assert values == [{"id": "A"}, None, None, None, None]
     assert "told to" in reasons[2]
@@ -233,10 +236,10 @@ def test_rules_run_and_are_ignored_as_chosen() -> None:
 
 def test_records_without_rules_keep_the_fast_way() -> None:
     """Only records of schemas with rules go through them; the numbers of all stay those of their frames."""
-    migrating = ruled(ORDER2, "migration", "MOVE", "UPGRADE")
+    migrating = add_rule(ORDER2, "migration", "MOVE", "UPGRADE")
     snapshot = SchemaSnapshot((ORDER, migrating))
     reading = plan_read(snapshot, "acme.Order", engine="python", rules=RUN)
-    frames = [written(ORDER, {"id": "old"}), written(migrating, {"id": "new", "note": "n"})]
+    frames = [frame_datum(ORDER, {"id": "old"}), frame_datum(migrating, {"id": "new", "note": "n"})]
     decoded = RecordDecoder(reading).decode(pa.array(frames))
     assert decoded.values.to_pylist() == [{"id": "moved", "note": "old"}, {"id": "new", "note": "n"}]
     assert decoded.schema_ids.to_pylist() == [1, 2]
@@ -248,7 +251,7 @@ def test_rules_of_strangers_are_bounded_in_columns() -> None:
     """A rule that takes too long makes its records bad after the time it was given, and the task goes on."""
     hostile = Rule("slow", type="CEL", mode="READ", expr="['aaaaaaaa']" + ".map(x, x + x)" * 40)
     schema = msgspec.structs.replace(ORDER, rule_set=RuleSet(domain_rules=[hostile]))
-    frames: list[bytes | None] = [written(schema, {"id": "a"})]
+    frames: list[bytes | None] = [frame_datum(schema, {"id": "a"})]
     rules = Rules(limits=ExpressionLimits(seconds=0.5, memory=64 << 20))
     values, reasons = decode(frames, SchemaSnapshot((schema,)), "acme.Order", rules=rules)
     assert values == [None]
@@ -257,14 +260,14 @@ def test_rules_of_strangers_are_bounded_in_columns() -> None:
 
 def test_an_outage_behind_a_rule_is_an_outage() -> None:
     """Keys that cannot be fetched fail the task; they do not make records bad."""
-    schema = ruled(ORDER, "domain", "SHOUT", "READ")
+    schema = add_rule(ORDER, "domain", "SHOUT", "READ")
     with pytest.raises(RegistryUnreachable, match="no keys today"):
-        decode([written(schema, {"id": "away"})], SchemaSnapshot((schema,)), "acme.Order", rules=RUN)
+        decode([frame_datum(schema, {"id": "away"})], SchemaSnapshot((schema,)), "acme.Order", rules=RUN)
 
 
 def test_a_rule_registered_after_planning_is_a_reason() -> None:
     """Records of a schema with a rule that nobody decided about are bad records which name the rule."""
-    late = ruled(avro("Order", "id", number=6), "encoding", "SHOUT", "READ")
+    late = add_rule(avro("Order", "id", number=6), "encoding", "SHOUT", "READ")
 
     class Late:
         def __call__(self) -> Any:
@@ -278,7 +281,7 @@ def test_a_rule_registered_after_planning_is_a_reason() -> None:
             """The late one."""
             return late
 
-    values, reasons = decode([written(late, {"id": "x"})], Late(), "acme.Order")
+    values, reasons = decode([frame_datum(late, {"id": "x"})], Late(), "acme.Order")
     assert values == [None]
     assert reasons == ["schema id 6 cannot be read: its rule 'loud' would have to run: choose rules='run' or 'ignore'"]
 
@@ -296,25 +299,25 @@ def holder(schema: ResolvedSchema) -> SchemaRegistryClient:
 
 def test_rules_for_writing() -> None:
     """Refused unless decided about; run, each record is written after its rules; a failure is raised."""
-    schema = ruled(ORDER, "domain", "SHOUT", "WRITE")
+    schema = add_rule(ORDER, "domain", "SHOUT", "WRITE")
     with pytest.raises(RulesRefused, match="must not be written"):
         plan_write(schema, SNAPSHOT)
     rows = pa.array([{"id": "LOUD"}, None])
 
-    def encoded(rules: Any, values: Any = rows) -> list[Any]:
+    def encode_rows(rules: Any, values: Any = rows) -> list[Any]:
         client = holder(schema)
         writing = plan_write(schema, lambda: client, rules=rules, engine="python")
         return list(RecordEncoder(writing).encode(values)[0].to_pylist())
 
-    assert encoded("ignore") == [written(schema, {"id": "LOUD"}), None]
-    assert encoded(RUN) == [written(schema, {"id": "loud"}), None]
+    assert encode_rows("ignore") == [frame_datum(schema, {"id": "LOUD"}), None]
+    assert encode_rows(RUN) == [frame_datum(schema, {"id": "loud"}), None]
     with pytest.raises(RuleFailed, match="told to"):
-        encoded(RUN, pa.array([{"id": "fail"}]))
+        encode_rows(RUN, pa.array([{"id": "fail"}]))
     with pytest.raises(RegistryUnreachable, match="no keys today"):
-        encoded(RUN, pa.array([{"id": "away"}]))
+        encode_rows(RUN, pa.array([{"id": "away"}]))
     with pytest.raises(Invalid, match="need a registry"):
         RecordEncoder(plan_write(schema, SNAPSHOT, rules=RUN, engine="python"))
-    thrift = ruled(ResolvedSchema("struct T { 1: string id }", "THRIFT", id=1), "domain", "SHOUT", "WRITE")
+    thrift = add_rule(ResolvedSchema("struct T { 1: string id }", "THRIFT", id=1), "domain", "SHOUT", "WRITE")
     client = holder(thrift)
     with pytest.raises(DataError, match="nothing runs rules on data of the format THRIFT"):
         RecordEncoder(plan_write(thrift, lambda: client, rules=RUN))

@@ -99,11 +99,11 @@ def message(random: Random) -> Any:
     for _ in range(random.randrange(3)):
         part(random, made.rf.add())
         made.rh.add()
-    nested(random, made)
+    fill_nested(random, made)
     return made
 
 
-def nested(random: Random, made: Any) -> None:
+def fill_nested(random: Random, made: Any) -> None:
     """Fill the fields that are messages, maps, members of a oneof."""
     if random.random() < 0.5:
         part(random, made.sub)

@@ -268,7 +268,7 @@ def test_names_are_quoted_for_sql() -> None:
     assert make_nullable(strict) == struct(("a", ArrayType(StringType())))
 
 
-def commented(name: str, comment: str, type_: DataType) -> StructField:
+def make_commented(name: str, comment: str, type_: DataType) -> StructField:
     """A column with a comment."""
     return StructField(name, type_, metadata={"comment": comment} if comment else None)
 
@@ -278,19 +278,21 @@ def test_comments_follow_documentation() -> None:
     key, number, text = struct(("k", IntegerType())), IntegerType(), StringType()
     table = StructType(
         [
-            commented("id", "old", number),
-            commented("place", "", struct(("city", text))),
-            commented("m", "", MapType(key, number)),
-            commented("own", "by hand", number),
+            make_commented("id", "old", number),
+            make_commented("place", "", struct(("city", text))),
+            make_commented("m", "", MapType(key, number)),
+            make_commented("own", "by hand", number),
         ]
     )
     wanted = StructType(
         [
-            commented("id", "new", LongType()),
-            commented("place", "", StructType([commented("city", "Town", text), commented("zip", "Code", number)])),
-            commented("m", "", MapType(StructType([commented("k", "Key", number)]), number)),
-            commented("own", "", number),
-            commented("more", "More", number),
+            make_commented("id", "new", LongType()),
+            make_commented(
+                "place", "", StructType([make_commented("city", "Town", text), make_commented("zip", "Code", number)])
+            ),
+            make_commented("m", "", MapType(StructType([make_commented("k", "Key", number)]), number)),
+            make_commented("own", "", number),
+            make_commented("more", "More", number),
         ]
     )
     changes = plan_changes(table, wanted, ALL)

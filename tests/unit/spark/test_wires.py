@@ -113,7 +113,7 @@ def decode(
     return decoded.values.to_pylist(), decoded.schema_ids.to_pylist(), describe_errors(decoded).to_pylist()
 
 
-def encoded(wire: Any, registry: Any, writer: ResolvedSchema, rows: list[Any]) -> list[Any]:
+def encode_rows(wire: Any, registry: Any, writer: ResolvedSchema, rows: list[Any]) -> list[Any]:
     """Records, and headers where the wire has them."""
     writing = plan_write(writer, registry, wire=wire, engine="python")
     return [column.to_pylist() for column in RecordEncoder(writing).encode(pa.array(rows))]
@@ -126,7 +126,7 @@ def test_confluent_prefix() -> None:
     assert values == [*ROWS, None, None, None]
     assert ids == [7, 8, None, 9, None]
     assert [reason is None for reason in reasons] == [True, True, True, False, False]
-    assert encoded("confluent", Fake(*VERSIONS), VERSIONS[1], [ROWS[1], None]) == [[frames[1], None]]
+    assert encode_rows("confluent", Fake(*VERSIONS), VERSIONS[1], [ROWS[1], None]) == [[frames[1], None]]
 
 
 def test_guids_in_headers() -> None:
@@ -153,7 +153,7 @@ def test_guids_in_headers() -> None:
         "unexpected bytes after the guid in the record header",
         None,
     ]
-    made, beside = encoded("confluent-header", Fake(*VERSIONS), VERSIONS[1], [ROWS[1]])
+    made, beside = encode_rows("confluent-header", Fake(*VERSIONS), VERSIONS[1], [ROWS[1]])
     assert (made, beside) == ([PAYLOADS[1]], [headers[1]])
     with pytest.raises(Invalid, match="guid"):
         plan_write(ResolvedSchema(ONE, id=1), Fake(), wire="confluent-header")
@@ -187,7 +187,7 @@ def test_single_objects() -> None:
     assert registry.asked == ["snapshot", "snapshot"], "once to plan, once for the unknown one"
     late = decoder.decode(pa.array([avro_single.frame(prints[1], PAYLOADS[1])]))
     assert late.values.to_pylist() == [{"a": 2}]
-    assert encoded("avro-single-object", registry, VERSIONS[0], [{"a": 1}]) == [[frames[0]]]
+    assert encode_rows("avro-single-object", registry, VERSIONS[0], [{"a": 1}]) == [[frames[0]]]
     with pytest.raises(Invalid, match="single objects are Avro"):
         plan_write(ResolvedSchema("{}", "JSON"), registry, wire="avro-single-object")
 
@@ -226,7 +226,7 @@ def test_pravega_encodings_and_codecs(codec: str) -> None:
         "POST /v1/groups/s/schemas/versions/find": {"type": "R", "version": 1, "id": 1},
         "PUT /v1/groups/s/encodings": {"encodingId": 1},
     }
-    assert encoded(Pravega(codec=codec), registry, VERSIONS[1], [ROWS[1], None]) == [[packed, None]]
+    assert encode_rows(Pravega(codec=codec), registry, VERSIONS[1], [ROWS[1], None]) == [[packed, None]]
 
 
 def test_pravega_payloads_may_end_with_zero_bytes() -> None:
@@ -239,7 +239,7 @@ def test_pravega_payloads_may_end_with_zero_bytes() -> None:
     }
     registry = Fake(other, proto, answers=answers)
 
-    def padded(payload: bytes, zeros: int) -> bytes:
+    def pad_payload(payload: bytes, zeros: int) -> bytes:
         return pravega.frame(0, pravega.compress(pravega.GZIP, payload + bytes(zeros)))
 
     lists = [[0] * n for n in (0, 1, 5, 40)]
@@ -248,7 +248,7 @@ def test_pravega_payloads_may_end_with_zero_bytes() -> None:
     values, _, reasons = decode(
         "pravega",
         registry,
-        [padded(codec.encode(datum), zeros) for datum in lists for zeros in (0, 1, 100)],
+        [pad_payload(codec.encode(datum), zeros) for datum in lists for zeros in (0, 1, 100)],
         subject="t",
     )
     assert values == [datum for datum in lists for _ in range(3)]
@@ -257,7 +257,7 @@ def test_pravega_payloads_may_end_with_zero_bytes() -> None:
     values, _, _ = decode(
         "pravega",
         registry,
-        [padded(payload, zeros) for payload in payloads for zeros in (0, 3)],
+        [pad_payload(payload, zeros) for payload in payloads for zeros in (0, 3)],
         subject="p",
         message="R",
     )
@@ -293,7 +293,7 @@ def test_rocketmq_records() -> None:
     assert ids == [number, None, None, None, 2]
     assert reasons[4] == "unknown record id 2"
     assert all(reasons[2:4])
-    assert encoded(RocketMQ(), registry, VERSIONS[0], [{"a": 1}]) == [[record]]
+    assert encode_rows(RocketMQ(), registry, VERSIONS[0], [{"a": 1}]) == [[record]]
     schema = ResolvedSchema(
         '{"type": "object", "properties": {"a": {"type": "integer"}}}', "JSON", subject="s", version=1, id=1
     )
@@ -337,10 +337,10 @@ def test_structured_cloud_events() -> None:
     assert values == [{"a": 90071992547409931}, {"a": 2}, None, None, None, None]
     assert reasons[2] == "the event names no dataschema"
     assert all(why.startswith("no structured CloudEvent") for why in reasons[3:5])
-    made = encoded(CloudEvents("structured", base="http://r"), Fake(schema), schema, [{"a": 5}, None])[0]
+    made = encode_rows(CloudEvents("structured", base="http://r"), Fake(schema), schema, [{"a": 5}, None])[0]
     event = cloudevents.read_structured(made[0])
     assert (event.dataschema, event.data, made[1]) == ("http://r/schemas/ids/7", b'{"a":5}', None)
-    records, headers = encoded(CloudEvents(base="http://r"), Fake(schema), schema, [{"a": 5}, {"a": 6}])
+    records, headers = encode_rows(CloudEvents(base="http://r"), Fake(schema), schema, [{"a": 5}, {"a": 6}])
     names = {each["key"]: each["value"] for each in headers[0]}
     assert names["ce_dataschema"] == b"http://r/schemas/ids/7"
     assert headers[0] != headers[1], "each event has an id of its own"
@@ -351,7 +351,7 @@ def test_unframed_records() -> None:
     """All payloads are of the schema named."""
     values, ids, _ = decode("unframed:7", Fake(*VERSIONS), [PAYLOADS[0], None])
     assert (values, ids) == ([ROWS[0], None], [7, None])
-    assert encoded(Unframed(7), Fake(*VERSIONS), VERSIONS[0], [{"a": 1}]) == [[PAYLOADS[0]]]
+    assert encode_rows(Unframed(7), Fake(*VERSIONS), VERSIONS[0], [{"a": 1}]) == [[PAYLOADS[0]]]
     values, _, reasons = decode("unframed:99", Fake(*VERSIONS), [PAYLOADS[0]])
     assert reasons == ["unknown schema id 99"]
 

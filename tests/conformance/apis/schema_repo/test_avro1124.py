@@ -26,7 +26,7 @@ async def post(client: httpx.AsyncClient, group: str, schema: str, **fields: str
     return await client.post(f"{ROOT}/groups/{group}", data={"schema": schema, **fields})
 
 
-async def registered(client: httpx.AsyncClient, group: str, schema: str, **fields: str) -> str:
+async def register_schema(client: httpx.AsyncClient, group: str, schema: str, **fields: str) -> str:
     """The id a schema gets."""
     answer = await post(client, group, schema, **fields)
     assert answer.status_code == 200, answer.text
@@ -45,14 +45,14 @@ async def test_1_groups_are_listed_one_per_line(client: httpx.AsyncClient) -> No
     """GET /schemas is plain text, one name on each line, nothing at all for an empty registry."""
     assert await text(client, "") == ""
     for name in ("b", "a", "groups"):
-        await registered(client, name, PERSON)
+        await register_schema(client, name, PERSON)
     assert await text(client, "") == "a\nb\ngroups\n"
 
 
 async def test_2_ids_are_listed_in_order_of_registration(client: httpx.AsyncClient) -> None:
     """GET /schemas/g is one id on each line, the oldest first; a group may be called groups."""
     for group in ("g", "groups"):
-        ids = [await registered(client, group, schema) for schema in (PERSON, '"int"', OLDER)]
+        ids = [await register_schema(client, group, schema) for schema in (PERSON, '"int"', OLDER)]
         assert await text(client, f"/{group}") == "".join(f"{name}\n" for name in ids)
         assert await text(client, f"/{group}/{ids[1]}") == '"int"'
         assert await text(client, f"/{group}/latest") == OLDER
@@ -60,7 +60,7 @@ async def test_2_ids_are_listed_in_order_of_registration(client: httpx.AsyncClie
 
 async def test_3_what_is_not_there_is_404(client: httpx.AsyncClient) -> None:
     """An unknown group, an unknown id, and the latest of an unknown group are not found."""
-    await registered(client, "g", PERSON)
+    await register_schema(client, "g", PERSON)
     for path in ("/no", "/no/1", "/no/latest", "/g/2", "/g/0", "/g/01", "/g/x", "/g/99999999999", "/g/" + 32 * "a"):
         answer = await client.get(f"{ROOT}{path}")
         assert answer.status_code == 404
@@ -69,7 +69,7 @@ async def test_3_what_is_not_there_is_404(client: httpx.AsyncClient) -> None:
 
 async def test_4_a_new_group_comes_with_its_first_schema(client: httpx.AsyncClient) -> None:
     """POST to a group nobody knows creates it with model and schema; the body is the id."""
-    assert await registered(client, "g", PERSON, compatibility_model="full") == "1"
+    assert await register_schema(client, "g", PERSON, compatibility_model="full") == "1"
     assert await text(client, "") == "g\n"
     assert await text(client, "/g/1") == PERSON
     assert (await client.get(f"{ROOT}/g")).headers["x-compatibility-model"] == "full"
@@ -81,18 +81,18 @@ async def test_5_the_same_schema_has_the_same_id(world: World, node: Registry) -
     clients = [await world.repo(node), await world.repo(await world.node())]
     texts = [f'{{"type":"fixed","name":"F","size":{size}}}' for size in range(1, 5)]
     asked = [(texts[number % 4], clients[number % 2]) for number in range(40)]
-    ids = await asyncio.gather(*(registered(client, "g", schema) for schema, client in asked))
+    ids = await asyncio.gather(*(register_schema(client, "g", schema) for schema, client in asked))
     given = {
         schema: {told for (wanted, _), told in zip(asked, ids, strict=True) if wanted == schema} for schema in texts
     }
     assert all(len(found) == 1 for found in given.values())
     assert sorted(found.pop() for found in given.values()) == ["1", "2", "3", "4"]
-    assert await registered(clients[0], "g", texts[0]) == ids[0]
+    assert await register_schema(clients[0], "g", texts[0]) == ids[0]
 
 
 async def test_6_an_incompatible_schema_is_refused(client: httpx.AsyncClient) -> None:
     """403 with the reason, and nothing is stored: no schema, and no other model either."""
-    await registered(client, "g", PERSON, compatibility_model="backward")
+    await register_schema(client, "g", PERSON, compatibility_model="backward")
     answer = await post(client, "g", OLDER)
     assert answer.status_code == 403
     assert "TYPE_MISMATCH at /fields/0/type" in answer.text
@@ -103,9 +103,9 @@ async def test_6_an_incompatible_schema_is_refused(client: httpx.AsyncClient) ->
 
 async def test_7_force_override_stores_it_all_the_same(client: httpx.AsyncClient) -> None:
     """With force_override=true the refused schema is registered and the latest; the model stays."""
-    await registered(client, "g", PERSON, compatibility_model="backward")
+    await register_schema(client, "g", PERSON, compatibility_model="backward")
     assert (await post(client, "g", OLDER, force_override="false")).status_code == 403
-    assert await registered(client, "g", OLDER, force_override="true") == "2"
+    assert await register_schema(client, "g", OLDER, force_override="true") == "2"
     assert await text(client, "/g/latest") == OLDER
     assert (await post(client, "g", PERSON.replace("int", "long"))).status_code == 403
     assert (await post(client, "g", PERSON, force_override="perhaps")).status_code == 400
@@ -118,7 +118,7 @@ async def test_8_an_unknown_model_is_refused(client: httpx.AsyncClient) -> None:
         assert answer.status_code == 400
         assert "db_policy" in answer.text
     assert await text(client, "") == ""
-    await registered(client, "g", PERSON)
+    await register_schema(client, "g", PERSON)
     assert (await post(client, "g", OLDER, compatibility_model="db_policy")).status_code == 400
     assert await text(client, "/g") == "1\n"
 
@@ -128,24 +128,24 @@ async def test_8_models_have_names_of_the_operators_own(world: World, node: Regi
     models = {"db_policy": ("full_transitive", "lint:DOC_REQUIRED"), "noop": ("none",)}
     client = await world.repo(node, SchemaRepoOptions(models=models))
     assert (await post(client, "db", PERSON, compatibility_model="db_policy")).status_code == 403
-    assert await registered(client, "log", PERSON, compatibility_model="noop") == "1"
-    assert await registered(client, "log", OLDER) == "2"
+    assert await register_schema(client, "log", PERSON, compatibility_model="noop") == "1"
+    assert await register_schema(client, "log", OLDER) == "2"
 
 
 async def test_9_without_a_model_nothing_is_checked(client: httpx.AsyncClient) -> None:
     """The default of a new group is no check at all, and that is written down with the group."""
     for number, schema in enumerate((PERSON, OLDER, '"int"', '"string"'), 1):
-        assert await registered(client, "g", schema) == str(number)
+        assert await register_schema(client, "g", schema) == str(number)
     assert (await client.get(f"{ROOT}/g")).headers["x-compatibility-model"] == "none"
 
 
 async def test_10_a_group_keeps_its_model(client: httpx.AsyncClient) -> None:
     """A later POST without a model is checked with the group's; one that names another sets it from then on."""
-    await registered(client, "g", PERSON, compatibility_model="backward")
+    await register_schema(client, "g", PERSON, compatibility_model="backward")
     assert (await post(client, "g", OLDER)).status_code == 403
-    assert await registered(client, "g", OLDER, compatibility_model="none") == "2"
-    assert await registered(client, "g", '"int"') == "3"
-    assert await registered(client, "g", PERSON, compatibility_model="forward") == "1"
+    assert await register_schema(client, "g", OLDER, compatibility_model="none") == "2"
+    assert await register_schema(client, "g", '"int"') == "3"
+    assert await register_schema(client, "g", PERSON, compatibility_model="forward") == "1"
     assert (await post(client, "g", '"string"')).status_code == 403
 
 
@@ -155,8 +155,8 @@ async def test_11_texts_come_back_as_they_were_sent(client: httpx.AsyncClient) -
         '{ "type" : "record", "name":"R",\n\t"doc":"größer \\u00e9 ☃", "hive.column" : {"x":[1, 2.0]}, "fields":[] }'
     )
     second = first.replace("größer", "kleiner")
-    assert await registered(client, "g", first) == "1"
-    assert await registered(client, "g", second) == "2"
+    assert await register_schema(client, "g", first) == "1"
+    assert await register_schema(client, "g", second) == "2"
     assert (await client.get(f"{ROOT}/g/1")).content == first.encode()
     assert (await client.get(f"{ROOT}/g/latest")).content == second.encode()
 
@@ -175,12 +175,12 @@ EXPECTED = {
 async def test_12_ids_are_of_the_kind_chosen(kind: str, world: World, node: Registry) -> None:
     """Ids are URL-safe and mean one text of the group for ever; ids of other kinds are still understood."""
     client = await world.repo(node, SchemaRepoOptions(ids=kind))
-    assert [await registered(client, "g", schema) for schema in (PERSON, TALLER)] == EXPECTED[kind]
+    assert [await register_schema(client, "g", schema) for schema in (PERSON, TALLER)] == EXPECTED[kind]
     assert await text(client, "/g") == "".join(f"{name}\n" for name in EXPECTED[kind])
     for names in EXPECTED.values():
         assert [await text(client, f"/g/{name}") for name in names] == [PERSON, TALLER]
     assert (await client.get(f"{ROOT}/other/{EXPECTED[kind][0]}")).status_code == 404
-    assert await registered(client, "other", TALLER) == (EXPECTED[kind][1] if kind != "sequential" else "1")
+    assert await register_schema(client, "other", TALLER) == (EXPECTED[kind][1] if kind != "sequential" else "1")
 
 
 @pytest.mark.parametrize(
@@ -193,7 +193,9 @@ async def test_12_what_has_the_same_digest_is_the_same_schema(
     """Where ids are digests, a text with the digest of another is registered already, also when both come at once."""
     client = await world.repo(node, SchemaRepoOptions(ids=kind))
     other = await world.repo(await world.node(), SchemaRepoOptions(ids=kind))
-    ids = await asyncio.gather(*(registered(way, "g", schema) for schema in (PERSON, alike) for way in (client, other)))
+    ids = await asyncio.gather(
+        *(register_schema(way, "g", schema) for schema in (PERSON, alike) for way in (client, other))
+    )
     assert len(set(ids)) == 1
     assert await text(client, "/g") == f"{ids[0]}\n"
 
@@ -204,7 +206,7 @@ async def test_12_one_digest_means_one_schema_of_a_group(world: World, node: Reg
     prints = await world.repo(node, SchemaRepoOptions(ids="crc-64-avro"))
     documented = PERSON.replace('"name":"P', '"doc":"d","name":"P')
     for schema in (PERSON, documented, '"int"'):
-        await registered(numbers, "g", schema)
+        await register_schema(numbers, "g", schema)
     name = EXPECTED["crc-64-avro"][0]
     assert (await text(prints, "/g")).splitlines()[0] == name
     assert len((await text(prints, "/g")).splitlines()) == 2
@@ -226,16 +228,16 @@ async def test_13_avro_resolution_decides(model: str, client: httpx.AsyncClient)
     good["fields"][0]["doc"] = "d"
     bad = json.loads(json.dumps(good).replace('"int"', '"string"'))
     taller = good | {"fields": [*good["fields"], {"name": "height", "type": "int", "default": 0, "doc": "d"}]}
-    await registered(client, "g", json.dumps(good), compatibility_model=model)
+    await register_schema(client, "g", json.dumps(good), compatibility_model=model)
     assert (await post(client, "g", json.dumps(bad))).status_code == 403
-    assert await registered(client, "g", json.dumps(taller)) == "2"
+    assert await register_schema(client, "g", json.dumps(taller)) == "2"
 
 
 async def test_13_deny_takes_no_second_schema(client: httpx.AsyncClient) -> None:
     """The model deny closes a group after its first schema."""
-    await registered(client, "g", PERSON, compatibility_model="deny")
+    await register_schema(client, "g", PERSON, compatibility_model="deny")
     assert (await post(client, "g", TALLER)).status_code == 403
-    assert await registered(client, "g", PERSON) == "1"
+    assert await register_schema(client, "g", PERSON) == "1"
 
 
 class Table:
@@ -252,7 +254,7 @@ class Table:
         """Store a record under its schema's id."""
         if schema not in self._ids:
             self.calls += 1
-            self._ids[schema] = await registered(self._client, "table", schema)
+            self._ids[schema] = await register_schema(self._client, "table", schema)
         avro = get_format("avro")
         self.rows[key] = (self._ids[schema], avro.codec(avro.parse(schema.encode(), {})).encode(record))
 
@@ -321,6 +323,6 @@ async def test_other_bodies_are_refused(client: httpx.AsyncClient) -> None:
 
 async def test_names_may_have_slashes(client: httpx.AsyncClient) -> None:
     """A group's name is any text; percent-encoded, it arrives as it was meant."""
-    assert await registered(client, "a%2Fb%20%C3%A9", PERSON) == "1"
+    assert await register_schema(client, "a%2Fb%20%C3%A9", PERSON) == "1"
     assert await text(client, "") == "a/b é\n"
     assert await text(client, "/a%2Fb%20%C3%A9/latest") == PERSON

@@ -34,7 +34,7 @@ async def put(client: httpx.AsyncClient, path: str, schema: str | bytes) -> http
     return await client.put(f"{ROOT}/{path}", content=schema, headers=TEXT)
 
 
-async def registered(client: httpx.AsyncClient, *schemas: str, name: str = "s") -> list[str]:
+async def register_schemas(client: httpx.AsyncClient, *schemas: str, name: str = "s") -> list[str]:
     """The ids schemas get one after the other."""
     answers = [await put(client, f"{name}/register", schema) for schema in schemas]
     assert all(answer.status_code == 200 for answer in answers), [answer.text for answer in answers]
@@ -87,7 +87,7 @@ async def test_16_a_config_is_told_as_java_properties(client: httpx.AsyncClient)
 async def test_17_ids_count_from_zero(client: httpx.AsyncClient) -> None:
     """The first schema is 0, the next 1; registering again gives the old id; ids are integers."""
     await create(client)
-    assert await registered(client, INT, LONG, INT, STRING, LONG) == ["0", "1", "0", "2", "1"]
+    assert await register_schemas(client, INT, LONG, INT, STRING, LONG) == ["0", "1", "0", "2", "1"]
     assert await text(client, "s/integral") == "true"
 
 
@@ -95,14 +95,14 @@ async def test_17_ids_that_are_digests(world: World, node: Registry) -> None:
     """With another kind of ids they are no integers."""
     client = await world.repo(node, SchemaRepoOptions(ids="crc-64-avro"))
     await create(client)
-    first, second = await registered(client, INT, "no schema at all")
+    first, second = await register_schemas(client, INT, "no schema at all")
     assert re.fullmatch("[0-9a-f]{16}", first)
     assert re.fullmatch("[0-9a-f]{32}", second), "what is no Avro schema has no such fingerprint"
     assert await text(client, "s/integral") == "false"
     assert await text(client, f"s/id/{second}") == "no schema at all"
     assert (await put(client, f"s/register_if_latest/{second}", INT)).text == first
     assert (await put(client, f"s/register_if_latest/{first}", LONG)).status_code == 409
-    assert len(await registered(client, LONG)) == 1
+    assert len(await register_schemas(client, LONG)) == 1
 
 
 async def test_18_subjects_are_not_created_by_registering(client: httpx.AsyncClient) -> None:
@@ -154,7 +154,7 @@ async def test_20_schemas_are_read_in_three_ways(client: httpx.AsyncClient) -> N
     await create(client)
     assert await text(client, "s/all") == ""
     assert (await client.get(f"{ROOT}/s/latest")).text == "ERROR: This schema does not exist.\n"
-    await registered(client, INT, LONG, '"größer"')
+    await register_schemas(client, INT, LONG, '"größer"')
     assert await text(client, "s/latest") == '2\t"größer"'
     assert [await text(client, f"s/id/{number}") for number in range(3)] == [INT, LONG, '"größer"']
     assert await text(client, "s/all") == f'2\t"größer"\n1\t{LONG}\n0\t{INT}\n'
@@ -169,7 +169,7 @@ async def test_21_lists_are_json_where_it_is_asked_for(client: httpx.AsyncClient
     """Subjects and schemas have a JSON shape, over several lines; single schemas and configs do not."""
     await create(client)
     assert (await client.put(f"{ROOT}/t%2Fu")).text == "t/u"
-    await registered(client, INT, LONG)
+    await register_schemas(client, INT, LONG)
     subjects = await client.get(ROOT, headers=JSON)
     assert subjects.text == '[\n  {\n    "name": "s"\n  },\n  {\n    "name": "t/u"\n  }\n]'
     schemas = await client.get(f"{ROOT}/s/all", headers=JSON)
@@ -212,7 +212,7 @@ async def test_23_validators_refuse(world: World, node: Registry) -> None:
             assert answer.status_code == 403
             assert "repo.reject" in answer.text
         assert await text(client, f"{name}/all") == ""
-    assert await registered(client, INT, STRING, name="free") == ["0", "1"]
+    assert await register_schemas(client, INT, STRING, name="free") == ["0", "1"]
     assert await config(client, "default") == []
 
 
@@ -221,18 +221,18 @@ async def test_23_rules_and_rulesets_are_validators(client: httpx.AsyncClient) -
     await create(client, repo_validators="full,lint:DOC_REQUIRED , ruleset:avro,")
     assert (await put(client, "s/register", '{"type":"fixed","name":"F","size":1}')).status_code == 403
     documented = '{"type":"record","name":"R","doc":"d","fields":[{"name":"a","type":"int","doc":"d"}]}'
-    assert await registered(client, documented) == ["0"]
+    assert await register_schemas(client, documented) == ["0"]
     answer = await put(client, "s/register", documented.replace('"int"', '"string"'))
     assert answer.status_code == 403
     assert "- TYPE_MISMATCH at /fields/0/type: " in answer.text
-    assert await registered(client, documented) == ["0"], "what is registered already is not judged again"
+    assert await register_schemas(client, documented) == ["0"], "what is registered already is not judged again"
 
 
 async def test_24_schemas_of_several_lines(client: httpx.AsyncClient) -> None:
     """The text of all schemas begins with a warning then; JSON has the very bytes."""
     await create(client)
     lines = '{"type":\r\n  "int"}\n'
-    await registered(client, LONG, lines)
+    await register_schemas(client, LONG, lines)
     warning, _, rest = (await text(client, "s/all")).partition("\n")
     assert warning.startswith("ERROR: ")
     assert "application/json" in warning
@@ -250,7 +250,7 @@ async def test_25_the_browser_escapes_and_links(prefix: str, client: httpx.Async
     for name in ("%3Cb%3E%26", "a%2Fb", "empty"):
         assert (await client.put(f"{ROOT}/{name}", data={"<i>": evil})).status_code == 200
     for name in ("%3Cb%3E%26", "a%2Fb"):
-        await registered(client, evil, INT, name=name)
+        await register_schemas(client, evil, INT, name=name)
     seen: set[str] = set()
     pending = [root]
     while pending:
@@ -286,7 +286,7 @@ async def test_27_two_servers_on_one_store(world: World) -> None:
     """Both see what either registers, at once, and no id is issued twice."""
     clients = [await world.repo(await world.node()) for _ in range(2)]
     await create(clients[0])
-    assert await registered(clients[1], INT) == ["0"]
+    assert await register_schemas(clients[1], INT) == ["0"]
     assert await text(clients[0], "s/latest") == f"0\t{INT}"
     sent = [f'{{"type":"fixed","name":"F","size":{size}}}' for size in range(1, 31)]
     answers = await asyncio.gather(
@@ -309,7 +309,7 @@ WRITES = [
 async def test_28_read_only_repositories_are_read(world: World, node: Registry, client: httpx.AsyncClient) -> None:
     """Every write is refused, by the dialect's own switch as by the registry's mode; every read is served."""
     await create(client)
-    await registered(client, INT)
+    await register_schemas(client, INT)
     still = await world.repo(node, SchemaRepoOptions(read_only=True))
     for refusing in (still, client):
         if refusing is client:
@@ -323,16 +323,16 @@ async def test_28_read_only_repositories_are_read(world: World, node: Registry, 
         assert await config(refusing) == []
         assert (await refusing.post(f"{ROOT}/s/schema", content=INT, headers=TEXT)).text == "0"
         assert (await refusing.get("/avro1124/status")).status_code == 200
-    assert await registered(client, INT) == ["0"], "what is there can be asked for by registering it"
+    assert await register_schemas(client, INT) == ["0"], "what is there can be asked for by registering it"
 
 
 async def test_what_is_no_schema_is_kept_unread(client: httpx.AsyncClient) -> None:
     """Any text can be registered, as in the original; only a policy that compares refuses what it cannot read."""
     await create(client)
-    assert await registered(client, "anything <at> all", INT, '{"type":"no.such.Type"}') == ["0", "1", "2"]
+    assert await register_schemas(client, "anything <at> all", INT, '{"type":"no.such.Type"}') == ["0", "1", "2"]
     assert await text(client, "s/id/0") == "anything <at> all"
     await create(client, "strict", repo_validators="backward")
-    assert await registered(client, INT, name="strict") == ["0"]
+    assert await register_schemas(client, INT, name="strict") == ["0"]
     assert (await put(client, "strict/register", "anything")).status_code == 403
 
 

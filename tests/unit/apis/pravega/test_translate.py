@@ -40,7 +40,7 @@ policies = st.builds(
 ) | st.sampled_from([ALLOW_ANY, DENY_ALL])
 
 
-def sent(shown: Any) -> Any:
+def send_back(shown: Any) -> Any:
     """An object as it arrives after a client got it and sent it back."""
     return msgspec.json.decode(msgspec.json.encode(shown), type=type(shown))
 
@@ -52,7 +52,7 @@ def test_every_policy_survives_the_way_out_and_in(policy: Policy) -> None:
 
     A client that sends it back as the policy it expects means the policy in force, validators and all.
     """
-    shown = sent(translate.compatibility_body(policy, SUBJECT))
+    shown = send_back(translate.compatibility_body(policy, SUBJECT))
     back = translate.parse_compatibility(shown)
     plain = replace(policy, validators=())
     assert back == plain or (not translate.is_directional(policy) and back.kind is PolicyKind.ALLOW_ANY)

@@ -134,7 +134,7 @@ def test_configs_have_one_reserved_key() -> None:
 # --- properties -----------------------------------------------------------------------------------------------------
 
 
-def loaded(text: str) -> dict[str, str]:
+def load_properties(text: str) -> dict[str, str]:
     """What `java.util.Properties.load` reads, by its documentation."""
     found = {}
     for line in text.split("\n"):
@@ -182,7 +182,7 @@ def test_java_reads_back_every_config(members: dict[str, str]) -> None:
     assert told.isascii()
     assert told.splitlines()[:2] == ["#title", "#Thu Jan 01 00:00:00 UTC 1970"]
     assert len(told.split("\n")) == len(members) + 3
-    assert loaded(told) == members
+    assert load_properties(told) == members
 
 
 # --- lists ----------------------------------------------------------------------------------------------------------

@@ -68,7 +68,7 @@ def run(text: str, kind: str, value: Any, *rules: Rule, metadata: Metadata | Non
     return data[6 if kind == "PROTOBUF" else 5 :]
 
 
-def written(value: dict[str, Any], *rules: Rule, schema: dict[str, Any] | None = None) -> Any:
+def write_value(value: dict[str, Any], *rules: Rule, schema: dict[str, Any] | None = None) -> Any:
     """What rules make of a JSON value."""
     return json.loads(run(json.dumps(schema or {"type": "object"}), "JSON", value, *rules))
 
@@ -94,7 +94,7 @@ def proto(value: dict[str, Any], *rules: Rule) -> Any:
 def holds(value: Any, expr: str) -> bool:
     """Whether a condition lets a JSON value through."""
     try:
-        written(value, condition(expr))
+        write_value(value, condition(expr))
     except RuleFailed:
         return False
     return True
@@ -150,18 +150,18 @@ def test_conditions_and_guards() -> None:
 def test_transformations_replace_the_message() -> None:
     """What the result does not name is gone; the value handed in is as it was."""
     value = {"a": 1, "b": [1, 2], "c": None}
-    changed = written(value, transform("{'a': message.a + 1, 'b': message.b.map(x, x * 10), 'c': message.c}"))
+    changed = write_value(value, transform("{'a': message.a + 1, 'b': message.b.map(x, x * 10), 'c': message.c}"))
     assert changed == {"a": 2, "b": [10, 20], "c": None}
     assert value == {"a": 1, "b": [1, 2], "c": None}
-    assert written(value, transform("message.a == 5 ; {}")) == value
+    assert write_value(value, transform("message.a == 5 ; {}")) == value
 
 
 def test_validation_comes_after_rules() -> None:
     """What rules make must fit the schema; what they mend may have been wrong before."""
     schema = {"type": "object", "properties": {"a": {"type": "integer"}}}
-    assert written({"a": "5"}, transform("{'a': int(message.a)}"), schema=schema) == {"a": 5}
+    assert write_value({"a": "5"}, transform("{'a': int(message.a)}"), schema=schema) == {"a": 5}
     with pytest.raises(Exception, match="#/a"):
-        written({"a": 5}, transform("{'a': string(message.a)}"), schema=schema)
+        write_value({"a": 5}, transform("{'a': string(message.a)}"), schema=schema)
     registry = RuledRegistry()
     rule = Rule("r", mode="READ", type="CEL", expr="{'a': string(message.a)}")
     registry.add(
@@ -271,28 +271,28 @@ def test_fields_of_json_values() -> None:
     }
     seen = condition("fullName != name", "CEL_FIELD")
     named = transform("typeName == 'STRING' ; fullName", "CEL_FIELD")
-    found = written(value, seen, named, schema=JSON_SCHEMA)
+    found = write_value(value, seen, named, schema=JSON_SCHEMA)
     assert found["a"] == "$.a"
     assert found["c"] == {"t": "$.c.t", "c": {"t": "$.c.c.t"}}
     assert found["d"] == {"t": "$.d.t"}
     assert found["h"] == "unknown"
     ints = transform("typeName == 'INT' ; value + 1", "CEL_FIELD")
-    assert written(value, ints, schema=JSON_SCHEMA)["b"] == [2, 3]
-    assert written({"a": None}, named, schema=JSON_SCHEMA) == {"a": None}
+    assert write_value(value, ints, schema=JSON_SCHEMA)["b"] == [2, 3]
+    assert write_value({"a": None}, named, schema=JSON_SCHEMA) == {"a": None}
     with pytest.raises(RuleFailed, match=r"\$\.b"):  # each item counts
-        written(value, condition("typeName != 'INT' || value < 2", "CEL_FIELD"), schema=JSON_SCHEMA)
+        write_value(value, condition("typeName != 'INT' || value < 2", "CEL_FIELD"), schema=JSON_SCHEMA)
 
 
 def test_endless_schemas_end() -> None:
     """A reference that leads to itself, or values as deep as they are allowed, end in the rule's failure or well."""
     rule = transform("typeName == 'STRING' ; value", "CEL_FIELD")
     loop = {"properties": {"a": {"$ref": "#/definitions/A"}}, "definitions": {"A": {"allOf": [{"$ref": "#"}]}}}
-    assert written({"a": {"a": "x"}}, rule, schema=loop) == {"a": {"a": "x"}}
+    assert write_value({"a": {"a": "x"}}, rule, schema=loop) == {"a": {"a": "x"}}
     deep: Any = "x"
     for _ in range(150):
         deep = {"t": "t", "c": deep} if isinstance(deep, dict) else {"t": "t"}
     with pytest.raises(RuleFailed, match="nested deeper"):
-        written({"c": deep}, rule, schema=JSON_SCHEMA)
+        write_value({"c": deep}, rule, schema=JSON_SCHEMA)
 
 
 def test_schemas_that_multiply_end(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -437,7 +437,7 @@ def test_functions(function: str, good: list[str], bad: list[str]) -> None:
 )
 def test_format(expr: str, text: str) -> None:
     """Values in text, by the letters of printf."""
-    assert written({"t": "ü"}, transform(f"{{'t': {expr}}}")) == {"t": text}
+    assert write_value({"t": "ü"}, transform(f"{{'t': {expr}}}")) == {"t": text}
 
 
 @pytest.mark.parametrize(
@@ -464,4 +464,4 @@ def test_format_refuses(expr: str) -> None:
 def test_hostile_expressions_fail(expr: str) -> None:
     """Whatever an expression is, it is its rule that fails, soon, and nothing else."""
     with pytest.raises(RuleFailed):
-        written({"a": "a" * 200 + "!"}, condition(expr))
+        write_value({"a": "a" * 200 + "!"}, condition(expr))

@@ -55,7 +55,7 @@ def subject_with(*rules: Rule, enable_at: str | None = None) -> RuledRegistry:
     return registry
 
 
-def written(registry: RuledRegistry, rules: Rules = RULES, **call: Any) -> str:
+def write_value(registry: RuledRegistry, rules: Rules = RULES, **call: Any) -> str:
     """What rules make of 'x' on the way out."""
     data = AvroSerializer(registry.client(), use_latest=True, rules=rules)({"s": "x"}, topic="t", **call)
     plain: str = AvroDeserializer(registry.client(), rules=Rules(enabled=False))(data)["s"]
@@ -72,7 +72,7 @@ def read(registry: RuledRegistry, rules: Rules = RULES, **call: Any) -> str:
 def test_order_and_modes() -> None:
     """Rules for writing run first to last, rules for reading last to first, and each only in its modes."""
     registry = subject_with(rule("a"), rule("b", "WRITE"), rule("c", "READ"), rule("d"))
-    assert written(registry) == "xabd"
+    assert write_value(registry) == "xabd"
     assert read(registry) == "xdca"
 
 
@@ -86,50 +86,50 @@ def test_generic_deserializers_run_rules_too() -> None:
 @pytest.mark.parametrize("enable_at", ["SERVER", "GATEWAY"])
 def test_disabled(enable_at: str) -> None:
     """Disabled rules do not run, nor those enabled elsewhere only; an override has the last word."""
-    assert written(subject_with(rule("a", disabled=True), rule("b"))) == "xb"
+    assert write_value(subject_with(rule("a", disabled=True), rule("b"))) == "xb"
     elsewhere = subject_with(rule("a"), enable_at=enable_at)
-    assert written(elsewhere) == "x"
+    assert write_value(elsewhere) == "x"
     here = Rules(executors={"APPEND": Append}, overrides={"APPEND": Override(disabled=False)})
-    assert written(elsewhere, here) == "xa"
+    assert write_value(elsewhere, here) == "xa"
     off = Rules(executors={"APPEND": Append}, overrides={"a": Override(disabled=True)})
-    assert written(subject_with(rule("a"), rule("b"), enable_at="CLIENT"), off) == "xb"
+    assert write_value(subject_with(rule("a"), rule("b"), enable_at="CLIENT"), off) == "xb"
 
 
 def test_failures() -> None:
     """Whatever an executor raises becomes the failure of its rule, with its cause; nothing as a result is one too."""
     with pytest.raises(RuleFailed, match="'fail' failed: ZeroDivisionError: boom") as caught:
-        written(subject_with(rule("fail")))
+        write_value(subject_with(rule("fail")))
     assert isinstance(caught.value.__cause__, ZeroDivisionError)
     assert pickle.loads(pickle.dumps(caught.value)).rule == "fail"
     with pytest.raises(RuleFailed, match="nothing"):
-        written(subject_with(rule("none")))
+        write_value(subject_with(rule("none")))
     with pytest.raises(RuleFailed, match="the condition does not hold: y"):
-        written(subject_with(rule("y", kind="CONDITION")))
+        write_value(subject_with(rule("y", kind="CONDITION")))
     with pytest.raises(RuleFailed, match="y, please"):
-        written(subject_with(rule("y", kind="CONDITION", doc="y, please")))
+        write_value(subject_with(rule("y", kind="CONDITION", doc="y, please")))
 
 
 def test_actions() -> None:
     """NONE goes on with the value before the rule; a pair names an action for each direction; success has one too."""
     registry = subject_with(rule("fail", on_failure="NONE,ERROR"), rule("b"))
-    assert written(registry) == "xb"
+    assert write_value(registry) == "xb"
     with pytest.raises(RuleFailed):
         read(registry)
     Note.seen.clear()
     noted = subject_with(rule("a", on_success="NOTE"), rule("fail", on_failure="NOTE"))
-    assert written(noted) == "xa"
+    assert write_value(noted) == "xa"
     assert Note.seen == [("a", {"s": "xa"}, None), ("fail", {"s": "xa"}, "ZeroDivisionError: boom")]
     with pytest.raises(RuleFailed, match="no action 'WHO'"):
-        written(subject_with(rule("a", on_success="WHO")))
+        write_value(subject_with(rule("a", on_success="WHO")))
     quiet = Rules(executors={"APPEND": Append}, overrides={"fail": Override(on_failure="NONE")})
-    assert written(subject_with(rule("fail", on_failure="ERROR")), quiet) == "x"
+    assert write_value(subject_with(rule("fail", on_failure="ERROR")), quiet) == "x"
 
 
 def test_unknown_types() -> None:
     """A type nobody runs is a failure, after which no more rules run."""
     with pytest.raises(RuleFailed, match="nothing runs rules of type 'WHO'"):
-        written(subject_with(rule("a", type="WHO")))
-    assert written(subject_with(rule("a", type="WHO", on_failure="NONE"), rule("b"))) == "x"
+        write_value(subject_with(rule("a", type="WHO")))
+    assert write_value(subject_with(rule("a", type="WHO", on_failure="NONE"), rule("b"))) == "x"
 
 
 def test_what_is_not_installed_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -141,7 +141,7 @@ def test_what_is_not_installed_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr(engine, "_entry_points_by_type", lambda: {"WHO": Missing()})
     with pytest.raises(NotInstalled, match=r"stele-registry\[rules\]"):
-        written(subject_with(rule("a", type="WHO", on_failure="NONE")))
+        write_value(subject_with(rule("a", type="WHO", on_failure="NONE")))
 
 
 def test_executors_of_other_packages(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -152,7 +152,7 @@ def test_executors_of_other_packages(monkeypatch: pytest.MonkeyPatch) -> None:
             return Append
 
     monkeypatch.setattr(engine, "_entry_points_by_type", lambda: {"ELSEWHERE": Point()})
-    assert written(subject_with(rule("a", type="elsewhere")), Rules()) == "xa"
+    assert write_value(subject_with(rule("a", type="elsewhere")), Rules()) == "xa"
 
 
 def test_dead_letters_when_reading() -> None:
@@ -183,12 +183,12 @@ def test_dead_letters_when_writing() -> None:
     secret = Rule("secret", mode="WRITE", type="ENCRYPT", tags=["PII"])
     registry = subject_with(rule("fail", on_failure="DLQ", params={"dlq.topic": "p"}), secret)
     with pytest.raises(RuleFailed):
-        written(registry, rules)
+        write_value(registry, rules)
     assert (letters[0].topic, letters[0].value) == ("p", b'{"s": "<REDACTED>"}')
     with pytest.raises(RuleFailed, match="nobody takes dead letters"):
-        written(registry)
+        write_value(registry)
     with pytest.raises(RuleFailed, match="no topic"):
-        written(subject_with(rule("fail", on_failure="DLQ")), rules)
+        write_value(subject_with(rule("fail", on_failure="DLQ")), rules)
 
 
 def test_keys_as_dead_letters() -> None:

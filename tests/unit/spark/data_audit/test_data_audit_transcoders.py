@@ -79,7 +79,7 @@ def datum(number: int, **more: Any) -> dict[str, Any]:
     return {**found, "note": None, "raw": b"x", **more}
 
 
-def framed(schema_id: int, value: Any) -> bytes:
+def frame_value(schema_id: int, value: Any) -> bytes:
     """A record as fastavro writes it."""
     out = io.BytesIO()
     fastavro.schemaless_writer(out, fastavro.parse_schema(ORDER), value)
@@ -98,7 +98,7 @@ def client() -> Iterator[SchemaRegistryClient]:
     transport.close()
 
 
-def moved(client: SchemaRegistryClient, records: list[bytes | None], old: str, new: str, **more: Any) -> Any:
+def move_records(client: SchemaRegistryClient, records: list[bytes | None], old: str, new: str, **more: Any) -> Any:
     """Records of one subject as those of another one, the codes of what is wrong (None for nothing), and the ids."""
     made = plan_read(lambda: client, old, message=more.pop("message", ""), engine="python")
     to_message = more.pop("to_message", "")
@@ -112,8 +112,8 @@ def moved(client: SchemaRegistryClient, records: list[bytes | None], old: str, n
 
 def test_avro_to_protobuf_and_back(client: SchemaRegistryClient) -> None:
     """Names differ in case and underscores, decimals become text, instants messages; what comes back is what went."""
-    old: list[bytes | None] = [framed(1, datum(n)) for n in range(5)] + [None]
-    there, codes, ids = moved(client, old, "avro", "proto", to_message="shop.Order")
+    old: list[bytes | None] = [frame_value(1, datum(n)) for n in range(5)] + [None]
+    there, codes, ids = move_records(client, old, "avro", "proto", to_message="shop.Order")
     assert codes == [None] * 6
     assert ids == [1] * 5 + [None]
     assert there[5] is None
@@ -121,7 +121,7 @@ def test_avro_to_protobuf_and_back(client: SchemaRegistryClient) -> None:
     assert there[3][:7] == b"\0\0\0\0\2\2\2", "the frame names the second message"
     assert (message.order_id, message.amount, message.state, list(message.tags)) == (3, "3.50", 1, ["a"])
     assert message.at.seconds == 1_795_341_780
-    back, codes, _ = moved(client, there, "proto", "avro", message="shop.Order")
+    back, codes, _ = move_records(client, there, "proto", "avro", message="shop.Order")
     assert codes == [None] * 6
     values = [fastavro.schemaless_reader(io.BytesIO(record[5:]), fastavro.parse_schema(ORDER)) for record in back[:5]]
     assert values == [{**datum(n), "raw": b""} for n in range(5)]
@@ -130,15 +130,15 @@ def test_avro_to_protobuf_and_back(client: SchemaRegistryClient) -> None:
 def test_what_cannot_be_written_is_told_alone(client: SchemaRegistryClient) -> None:
     """Records that break the new schema's rules, damaged and unknown ones are told one by one; the others go on."""
     old: list[bytes | None] = [
-        framed(1, datum(1, note="short")),
-        framed(1, datum(2, note="too long")),
-        framed(1, datum(3))[:-3],
-        framed(9, datum(4)),
+        frame_value(1, datum(1, note="short")),
+        frame_value(1, datum(2, note="too long")),
+        frame_value(1, datum(3))[:-3],
+        frame_value(9, datum(4)),
         b"x",
         None,
-        framed(1, datum(5)),
+        frame_value(1, datum(5)),
     ]
-    there, codes, _ = moved(client, old, "avro", "json")
+    there, codes, _ = move_records(client, old, "avro", "json")
     assert codes == [None, "UNWRITABLE_VALUE", "INVALID_DATA", "UNKNOWN_SCHEMA_ID", "NOT_FRAMED", None, None]
     assert [record is None for record in there] == [False, True, True, True, True, True, False]
     assert json.loads(there[0][5:]) == {
@@ -150,7 +150,7 @@ def test_what_cannot_be_written_is_told_alone(client: SchemaRegistryClient) -> N
         "note": "short",
     }
     with pytest.raises(CannotConvert, match="tags: the target requires it"):
-        moved(client, there, "json", "avro")
+        move_records(client, there, "json", "avro")
 
 
 def test_columns_halve_a_batch_until_the_bad_are_alone(client: SchemaRegistryClient) -> None:
@@ -164,7 +164,7 @@ def test_columns_halve_a_batch_until_the_bad_are_alone(client: SchemaRegistryCli
         stream = io.BytesIO()
         fastavro.schemaless_writer(stream, fastavro.parse_schema(wide), {"s": text})
         out.append(b"\0" + old.to_bytes(4, "big") + stream.getvalue())
-    there, codes, _ = moved(client, list(out), "narrow", "narrow")
+    there, codes, _ = move_records(client, list(out), "narrow", "narrow")
     assert [code is None for code in codes] == [True, False, True, False, True]
     assert [record and record[-1:] for record in there] == [b"a", None, b"b", None, b"c"]
 
