@@ -97,7 +97,7 @@ class Observer:
                 known = (subject.uid, row.version_number, row.kind, row.kind_version, row.content.sha, row.seq, row.at)
                 assert self.uids.setdefault(row.uid, known) == known, "a uid never changes its meaning"
                 assert row.record_id & 0x3FFF == row.version_number
-                assert (row.state is VersionState.ARCHIVED) == subject.closed
+                assert (row.state is VersionState.ARCHIVED) == subject.is_closed
         rows = [row for subject in all_subjects(state) for row in subject.versions]
         assert len({row.uid for row in rows}) == len(rows)
         assert len({row.record_id for row in rows}) == len(rows)
@@ -106,7 +106,7 @@ class Observer:
         for subject in all_subjects(state):
             for number, pair in enumerate(subject.encodings or (), 1):
                 assert self.encodings.setdefault((subject.uid, number), pair) == pair
-                if subject.closed:
+                if subject.is_closed:
                     continue
                 try:
                     version, codec = queries.get_encoding(state, subject.key, number)
@@ -194,7 +194,7 @@ def check_visibility(state: State) -> None:
         assert all(row.state is VersionState.ACTIVE for row in queries.list_versions(subject))
         newest = queries.latest_version(subject)
         assert newest == max(queries.list_versions(subject), key=lambda row: row.version_number, default=None)
-        if subject.closed:
+        if subject.is_closed:
             continue
         for row in subject.versions:
             assert queries.get_version(state, subject.key, row.version_number, queries.ACTIVE_OR_SOFT_DELETED) is row

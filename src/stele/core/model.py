@@ -407,7 +407,7 @@ class Subject(msgspec.Struct, gc=False):
         return self.details.default_version
 
     @property
-    def changed(self) -> int:
+    def changed_at(self) -> int:
         """When it was last described anew or lost a version (ms); 0: never."""
         return self.details.changed
 
@@ -427,7 +427,7 @@ class Subject(msgspec.Struct, gc=False):
         return self.details.dialect_data
 
     @property
-    def closed(self) -> bool:
+    def is_closed(self) -> bool:
         """Whether this incarnation has ended."""
         return self.details.closed
 

@@ -37,7 +37,7 @@ from stele.replicate.xregistry_source import XRegistrySource
 from stele.service import collections
 from stele.service.delivery.lease import RENEWAL_SECONDS, LeaseHolder
 from stele.service.outgoing import OutgoingClient
-from stele.service.registry import Registry, current_millis
+from stele.service.registry import Registry
 from stele.service.replication import documents
 from stele.service.replication.documents import (
     COLLECTION,
@@ -52,6 +52,7 @@ from stele.service.replication.documents import (
     StoredConflict,
 )
 from stele.service.subject_patterns import Renaming
+from stele.service.times import current_millis
 
 _SAVE_SECONDS: Final = 1.0
 """How often the status is written at most while changes come."""

@@ -34,8 +34,9 @@ from stele.server.site_guard import SiteGuard
 from stele.service.delivery.stats import DeliveryStats
 from stele.service.early_state import EarlyState
 from stele.service.log_sealing import prepare_keys, seal_plain_log
-from stele.service.registry import Registry, current_millis
+from stele.service.registry import Registry
 from stele.service.threads import WorkThreads
+from stele.service.times import current_millis
 from stele.service.work_processes import WorkProcesses
 from stele.storage import open_log
 from stele.storage.past_log import open_past

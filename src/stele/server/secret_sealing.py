@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from stele.service.log_sealing import SealedLog, seal_log
-from stele.service.registry import Registry, current_millis
+from stele.service.registry import Registry
 from stele.service.secrets import Secrets, parse_source
+from stele.service.times import current_millis
 from stele.storage import maintenance, open_log
 
 __all__ = ["SealedLog", "seal_store"]

@@ -24,8 +24,9 @@ from stele.core.sealed_documents import strip_secrets
 from stele.errors import NotFound, SteleError, StoreError
 from stele.service.audit_file import AuditFile
 from stele.service.journal import JournalEntry, list_entries
-from stele.service.registry import Registry, current_millis
+from stele.service.registry import Registry
 from stele.service.secrets import SECRET_MEMBERS
+from stele.service.times import current_millis
 
 _logger = structlog.get_logger("stele.audit")
 

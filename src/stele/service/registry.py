@@ -71,6 +71,7 @@ from stele.service.required_rights import required_rights
 from stele.service.schemas import SchemaParser
 from stele.service.secrets import Secrets
 from stele.service.time_slices import TimeSlices
+from stele.service.times import current_millis
 from stele.service.tracing import NoTracer, Tracer
 from stele.service.work_processes import WorkProcesses
 from stele.service.write_jobs import DecidedJob, WriteJob, fail_jobs
@@ -690,11 +691,6 @@ class Registry:
             return
         await self._log.save_snapshot(self.state.seq, dump_state(self.state))
         self._snapshot_seq = self.state.seq
-
-
-def current_millis() -> int:
-    """Return milliseconds since 1970 UTC."""
-    return time.time_ns() // 1_000_000
 
 
 async def _end_tasks(*tasks: asyncio.Task[None] | None) -> None:

@@ -59,7 +59,7 @@ def _list_readable(registry: Registry, content: Content) -> list[Version]:
             for version in list_versions_of_entry(entry):
                 subject = version.subject
                 known = newest.get(subject.key)
-                if subject.closed or (known is not None and known.version_number > version.version_number):
+                if subject.is_closed or (known is not None and known.version_number > version.version_number):
                     continue
                 if registry.access.can_read(subject.key):
                     newest[subject.key] = version

@@ -1,8 +1,14 @@
-"""Times as texts."""
+"""The present time, and times as texts."""
 
 from __future__ import annotations
 
+import time
 from datetime import UTC, datetime
+
+
+def current_millis() -> int:
+    """Return milliseconds since 1970 UTC."""
+    return time.time_ns() // 1_000_000
 
 
 def format_time(milliseconds: int) -> str:

@@ -76,7 +76,7 @@ def test_a_registration_describes_its_subject() -> None:
     subject = state.find_subject(A)
     assert subject is not None
     assert (subject.description, subject.dialect_data) == ("told", {"x": {"a": 1}, "y": {"c": 3}})
-    assert subject.changed == stamp(2).at
+    assert subject.changed_at == stamp(2).at
     assert len(subject.versions) == 1
 
 

@@ -255,7 +255,7 @@ def format_uid(version: Version) -> str:
 
 def updated_at(subject: Subject) -> int:
     """Return when a schema last got or lost a version or was described anew (milliseconds since 1970)."""
-    return max(subject.at, subject.changed, *(row.at for row in subject.versions[-1:]))
+    return max(subject.at, subject.changed_at, *(row.at for row in subject.versions[-1:]))
 
 
 def origin_uri(version: Version) -> str:

@@ -190,7 +190,7 @@ class Operations:
     def bindings_by_version(self, state: State, schema: Subject) -> dict[int, list[Binding]]:
         """Return the subjects bound to each version of a schema, by version number; none for a deleted schema."""
         found: dict[int, list[Binding]] = {}
-        if schema.closed:
+        if schema.is_closed:
             return found
         for binding in queries.bindings_of(state, [schema.key]):
             record = translate.find_record(state, binding) if binding.resource_type == DIALECT else None
@@ -357,7 +357,7 @@ class Operations:
         state = await self.registry.fresh_state()
         schema = queries.find_incarnation(state, number >> RECORD_ID_VERSION_BITS)
         version_number = number & MAX_VERSION_NUMBER or None
-        if schema is None or schema.key.namespace != self.address.namespace or schema.closed:
+        if schema is None or schema.key.namespace != self.address.namespace or schema.is_closed:
             raise ContentNotFound(number)
         if not self.registry.access.can_read(schema.key):
             raise ContentNotFound(number)

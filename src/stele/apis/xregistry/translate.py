@@ -308,7 +308,7 @@ class EntityLoader:
         modified = record.get("modifiedat", "")
         if not modified or grown:
             newest = max((row.at for row in subject.versions), default=0)
-            modified = max(modified, format_millis(max(subject.at, subject.changed, newest)))
+            modified = max(modified, format_millis(max(subject.at, subject.changed_at, newest)))
         attributes: Attributes = dict(record.get("attributes", {}))
         if subject.labels:
             attributes["labels"] = dict(subject.labels)

@@ -235,7 +235,7 @@ async def _find_id(page: PageRequest, query: str) -> list[IdHit]:
         entry = namespace.schema_entries.get(int(query))
         for version in list_versions_of_entry(entry) if entry is not None else ():
             key = version.subject.key
-            if not version.subject.closed and page.registry.access.can_read(key) and len(hits) < _MOST_ID_HITS:
+            if not version.subject.is_closed and page.registry.access.can_read(key) and len(hits) < _MOST_ID_HITS:
                 path = f"{subject_path(key)}?version={version.version_number}"
                 hits.append(IdHit(key.namespace, key.name, version.version_number, version.state.name.lower(), path))
     return hits

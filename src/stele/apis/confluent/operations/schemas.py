@@ -329,7 +329,7 @@ class Operations:
         sha = draft.document.sha
         ids = queries.schemas_with_text(state, sha, draft.document.format)
         found = [use for schema in ids for use in list_versions_of_entry(schema) if use.subject.key == key]
-        rows = [use for use in found if use.state in lives and not use.subject.closed]
+        rows = [use for use in found if use.state in lives and not use.subject.is_closed]
         others = queries.list_versions(state.find_subject(key), lives)
         if not others:
             return []
