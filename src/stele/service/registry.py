@@ -31,7 +31,6 @@ from stele.core.compatibility_requests import CompatibilityRequest, VerdictsRequ
 from stele.core.decide import Decision, decide
 from stele.core.decide.compatibility import find_incompatibilities
 from stele.core.events import (
-    EventMetadata,
     LogRecord,
     decode_record,
     encode_record,
@@ -71,10 +70,9 @@ from stele.service.required_rights import required_rights
 from stele.service.schemas import SchemaParser
 from stele.service.secrets import Secrets
 from stele.service.time_slices import TimeSlices
-from stele.service.times import current_millis
 from stele.service.tracing import NoTracer, Tracer
 from stele.service.work_processes import WorkProcesses
-from stele.service.write_jobs import DecidedJob, WriteJob, fail_jobs
+from stele.service.write_jobs import AnswerReader, DecidedJob, WriteJob, fail_jobs, make_stamp
 
 _logger = structlog.get_logger("stele.registry")
 
@@ -129,7 +127,7 @@ class Registry:
         self.quota_refusals = 0
         """Changes that this node refused because their callers had registered as much as one caller may."""
         self.write_failure: StoreError | None = None
-        """Why the log takes no record; None when it does, as far as anybody knows."""
+        """Why the log takes no record, as far as anybody knows."""
         self.lag_records = 0
         """Records of others that this node had not folded when it last looked."""
         self.caught_up_at = time.monotonic()
@@ -330,12 +328,7 @@ class Registry:
         return answered
 
     async def _execute_for_caller(
-        self,
-        command: cmd.Command,
-        via: str,
-        *,
-        expects_change: bool,
-        read: Callable[[State, cmd.Outcome], Any] | None = None,
+        self, command: cmd.Command, via: str, *, expects_change: bool, read: AnswerReader | None = None
     ) -> Any:
         if not self.access.is_open:
             for operation, resource in required_rights(command, self.state):
@@ -344,10 +337,9 @@ class Registry:
             await self._bootstrap_rulesets()
         elif self._log.may_lack_records():
             await self._skip_ids()
+        actor = CALLER.get().principal.name
         try:
-            return await self._execute(
-                command, CALLER.get().principal.name, via, expects_change=expects_change, read=read
-            )
+            return await self._execute(command, actor, via, expects_change=expects_change, read=read)
         except Incompatible as error:
             note_refused_registration(self.audit, command, error)
             raise
@@ -359,20 +351,13 @@ class Registry:
         via: str,
         *,
         expects_change: bool = False,
-        read: Callable[[State, cmd.Outcome], Any] | None = None,
+        read: AnswerReader | None = None,
     ) -> Any:
         caller = CALLER.get()
-        stamp = EventMetadata(
-            os.urandom(16),
-            current_millis(),
-            actor,
-            via,
-            address=caller.address,
-            agent=caller.agent,
-            request_id=caller.request_id,
-        )
         has_quota = self.limits.has_quotas and not self.access.is_super(caller)
-        job = WriteJob(command, stamp, {}, asyncio.get_running_loop().create_future(), has_quota, read)
+        job = WriteJob(
+            command, make_stamp(caller, actor, via), {}, asyncio.get_running_loop().create_future(), has_quota, read
+        )
         if not expects_change:
             decision = await self._decide_job(job)
             if not decision.events:
@@ -385,12 +370,21 @@ class Registry:
             return await job.done
 
     async def _decide_job(self, job: WriteJob) -> Decision:
+        """Decide on what memory has; what no batch decides again (refusals, no change) on a fresh state."""
+        is_fresh = False
         while True:
-            state = await self.fresh_state()
             try:
-                return decide(state, job.command, job.stamp, self._collect_verdicts(job))
+                decision = decide(self.state, job.command, job.stamp, self._collect_verdicts(job))
+                if is_fresh or decision.events:
+                    return decision
             except VerdictsRequired as undecided:
-                await self._answer_requests(state, job, undecided)
+                await self._answer_requests(self.state, job, undecided)
+                continue
+            except SteleError:
+                if is_fresh:
+                    raise
+            await self.fresh_state()
+            is_fresh = True
 
     def _collect_verdicts(self, job: WriteJob) -> Any:
         return ChainMap(job.verdicts, self.compatibility.verdicts)  # type: ignore[arg-type]  # only read

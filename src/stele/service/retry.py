@@ -21,6 +21,7 @@ async def retry_when_overtaken(
     attempt: Callable[[State], Awaitable[T]],
     *,
     conflicts: tuple[type[Exception], ...] = (PreconditionFailed,),
+    state: State | None = None,
 ) -> T:
     """Return what an attempt on the present state returns, trying again on the newer state after a conflict.
 
@@ -31,6 +32,7 @@ async def retry_when_overtaken(
         registry: Registry the attempt works on.
         attempt: Called with the present state, again after each conflict.
         conflicts: Errors of the attempt that mean another writer was faster; `Overtaken` always does.
+        state: State for the first attempt, where the caller has one that was fresh when it was asked for.
 
     Raises:
         Exception: What the attempt raises, other than the conflicts.
@@ -38,6 +40,6 @@ async def retry_when_overtaken(
     caught: tuple[type[Exception], ...] = (Overtaken, *conflicts)
     while True:
         try:
-            return await attempt(await registry.fresh_state())
+            return await attempt(await registry.fresh_state() if state is None else state)
         except caught:
-            continue
+            state = None

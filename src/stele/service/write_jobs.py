@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
@@ -12,6 +13,11 @@ from stele.core import commands as cmd
 from stele.core.events import EventMetadata, LogRecord
 from stele.core.findings import Finding
 from stele.core.state import State
+from stele.service.access import Caller
+from stele.service.times import current_millis
+
+AnswerReader = Callable[[State, cmd.Outcome], Any]
+"""Makes the answer of the outcome of a command and the state it leaves."""
 
 
 class WriteJob(NamedTuple):
@@ -23,8 +29,8 @@ class WriteJob(NamedTuple):
     done: asyncio.Future[Any]
     has_quota: bool = False
     """Whether the caller may register only so much."""
-    read: Callable[[State, cmd.Outcome], Any] | None = None
-    """Makes the answer of the outcome and the state it leaves; None: the outcome is the answer."""
+    read: AnswerReader | None = None
+    """None: the outcome is the answer."""
 
 
 class DecidedJob(msgspec.Struct):
@@ -60,3 +66,16 @@ def fail_jobs(jobs: Sequence[WriteJob], error: BaseException) -> None:
     for job in jobs:
         if not job.done.done():
             job.done.set_exception(error)
+
+
+def make_stamp(caller: Caller, actor: str, via: str) -> EventMetadata:
+    """Return what the record of a command says of who sent it and when; via is the dialect."""
+    return EventMetadata(
+        os.urandom(16),
+        current_millis(),
+        actor,
+        via,
+        address=caller.address,
+        agent=caller.agent,
+        request_id=caller.request_id,
+    )

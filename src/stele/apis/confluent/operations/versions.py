@@ -57,15 +57,18 @@ async def register_schema(
     *,
     normalize: bool,
     force: bool,
+    state: State | None = None,
 ) -> T:
     """Register the schema of a request, or find that it is there; the answer made of its version.
 
+    state: The one that the caller has asked for, if it has.
     Raises what `Operations.parse_draft` raises, `InvalidName`, `RefusedChange`, and what the decision raises.
     """
     require_valid_key(key)
     return await retry_when_overtaken(
         operations.registry,
         lambda state: _register_or_find(operations, state, key, request, make_answer, normalize=normalize, force=force),
+        state=state,
     )
 
 
@@ -114,7 +117,7 @@ async def _register_or_find(
             else refresh_version_hint(state, bare)
         )
 
-    return await register_with_retry(operations, command, make_answer)
+    return await register_with_retry(operations, command, make_answer, state)
 
 
 def _require_shareable_references(state: State, key: SubjectKey, request: api.RegisterSchemaRequest) -> None:
@@ -171,7 +174,10 @@ def _inherit_metadata(state: State, command: RegisterSchema) -> Metadata | None:
 
 
 async def register_with_retry(
-    operations: Operations, command: Callable[[State], RegisterSchema], make_answer: Callable[[State, Version], T]
+    operations: Operations,
+    command: Callable[[State], RegisterSchema],
+    make_answer: Callable[[State, Version], T],
+    state: State | None = None,
 ) -> T:
     """Carry out a registration that depends on the state; again when another one took its number meanwhile."""
 
@@ -184,7 +190,7 @@ async def register_with_retry(
                 raise
             raise Overtaken from None
 
-    return await retry_when_overtaken(operations.registry, attempt, conflicts=())
+    return await retry_when_overtaken(operations.registry, attempt, conflicts=(), state=state)
 
 
 async def execute_registration(

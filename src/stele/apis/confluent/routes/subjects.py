@@ -182,7 +182,7 @@ async def register_schema(
     # POST /subjects/{subject}/versions
     """Register the schema in the body; the same schema again answers what is there."""
     body = await read_schema_body(operations, request)
-    _, asked = await operations.resolve_subject(subject, context, Operation.REGISTER)
+    found, asked = await operations.resolve_subject(subject, context, Operation.REGISTER)
     operations.note_dependency(asked, asked.key, body)
     members = operations.profile.registered
 
@@ -192,7 +192,7 @@ async def register_schema(
         return registration_out(state, version, operations.rendering_options()), version
 
     shown, whole = await versions.register_schema(
-        operations, asked.key, body, make_answer, normalize=is_true(normalize), force=is_true(force)
+        operations, asked.key, body, make_answer, normalize=is_true(normalize), force=is_true(force), state=found
     )
     if whole is None:
         return shown
