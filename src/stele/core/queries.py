@@ -373,6 +373,8 @@ def resolve_references(
     Raises `UnresolvedReference`.
     """
     direct = list(references)
+    if not direct:  # the commonest case by far
+        return ()
     for reference in direct:
         _referenced_version(state, reference, states)
     found: dict[tuple[str, bytes], None] = {}
@@ -397,6 +399,8 @@ def measure_reference_depth(state: State, references: Iterable[Reference]) -> in
     """Return how many references follow one another at most: 0 for none, 1 for references to what has none itself."""
     depths: dict[tuple[SubjectKey, int], int] = {}
     pending = [(reference, False) for reference in references]
+    if not pending:
+        return 0
     direct = [(reference.key, reference.version_number) for reference, _ in pending]
     seen: set[tuple[SubjectKey, int]] = set()
     while pending:

@@ -57,6 +57,8 @@ class PreparedSchema(NamedTuple):
     source: SchemaSource
     parsed: Parsed
     format: Format[Any]
+    comparisons: dict[bool, bytes]
+    """Digests of its comparison texts that are known, by whether they are normalized."""
 
 
 class LazyDigests(Mapping[str, bytes]):
@@ -116,6 +118,10 @@ class _CachedDigest(NamedTuple):
     size: int
 
 
+_ComparisonKey = tuple[str, SchemaSource, bool]
+"""Format and source of a registered text, and whether differences of style are ignored."""
+
+
 class SchemaTexts(NamedTuple):
     """The texts of one source: its own and those of its references by name, dependencies first."""
 
@@ -147,7 +153,7 @@ class SchemaParser:
         self._parsed = LRUCache(CACHE_BYTES, getsizeof=lambda cached: cached.size)
         self._prepared: LRUCache[_PreparationKey, _CachedPreparation]
         self._prepared = LRUCache(PREPARED_BYTES, getsizeof=lambda cached: cached.size)
-        self._comparisons: LRUCache[tuple[str, SchemaSource, bool, bool], _CachedDigest]
+        self._comparisons: LRUCache[_ComparisonKey, _CachedDigest]
         self._comparisons = LRUCache(_COMPARISON_BYTES, getsizeof=lambda cached: cached.size)
         self._lock = threading.Lock()
 
@@ -259,7 +265,7 @@ class SchemaParser:
         if other is not None and self._is_printed_faithfully(fmt, key):
             self._remember_parsed((fmt.name, SchemaSource(sha, key.closure), False), parsed, texts)
         document = SchemaDocument(text, sha, fmt.name, parsed.type_name, LazyDigests(fmt, parsed), submitted=other)
-        return PreparedSchema(document, key.references, SchemaSource(sha, key.closure), parsed, fmt)
+        return PreparedSchema(document, key.references, SchemaSource(sha, key.closure), parsed, fmt, {})
 
     def parse_source(
         self, fmt: Format[Any], source: SchemaSource, texts: SchemaTexts, *, strict: bool = False
@@ -327,15 +333,22 @@ class SchemaParser:
 
     async def digest_prepared(self, prepared: PreparedSchema, *, normalized: bool) -> bytes:
         """Return the SHA-256 of the text by which a schema that was sent is compared; see `comparison_text`."""
-        key = (prepared.format.name, prepared.source, normalized, True)
-        known = self._find_comparison(key)
+        known = prepared.comparisons.get(normalized)
         if known is not None:
             return known
-        document = prepared.document
-        texts = SchemaTexts(document.text, dict.fromkeys((name for name, _ in prepared.source.references), b""))
+        texts = SchemaTexts(prepared.document.text, dict.fromkeys((name for name, _ in prepared.source.references), b""))
         if are_quick(prepared.format, texts):
-            return self._digest_comparison(key, prepared.format, lambda: prepared.parsed)
-        return await asyncio.to_thread(self._digest_comparison, key, prepared.format, lambda: prepared.parsed)
+            return self._digest_prepared(prepared, normalized)
+        return await asyncio.to_thread(self._digest_prepared, prepared, normalized)
+
+    def _digest_prepared(self, prepared: PreparedSchema, normalized: bool) -> bytes:
+        fmt, source = prepared.format, prepared.source
+        digest = prepared.comparisons[normalized] = _digest_comparison(fmt, prepared.parsed, normalized)
+        registered = self._find_parsed((fmt.name, source, False))
+        if registered is not None and registered.parsed is prepared.parsed:
+            # What is registered is the same parsed schema, so its digest is known, too.
+            self._remember_comparison((fmt.name, source, normalized), digest)
+        return digest
 
     async def digest_registered(
         self, state: State, format_name: str, sha: bytes, references: Sequence[Reference], *, normalized: bool
@@ -343,28 +356,25 @@ class SchemaParser:
         """As `digest_prepared`, of a registered text with its references."""
         fmt = get_format(format_name)
         source = SchemaSource(sha, queries.resolve_references(state, references))
-        key = (fmt.name, source, normalized, False)
-        known = self._find_comparison(key)
-        if known is not None:
-            return known
-        texts = collect_texts(state, source)
-        parse = partial(self.parse_source, fmt, source, texts)
-        if are_quick(fmt, texts):
-            return self._digest_comparison(key, fmt, parse)
-        return await asyncio.to_thread(self._digest_comparison, key, fmt, parse)
-
-    def _find_comparison(self, key: tuple[str, SchemaSource, bool, bool]) -> bytes | None:
+        key = (fmt.name, source, normalized)
         with self._lock:
-            cached = self._comparisons.get(key)
-        return None if cached is None else cached.digest
+            known = self._comparisons.get(key)
+        if known is not None:
+            return known.digest
+        texts = collect_texts(state, source)
+        if are_quick(fmt, texts):
+            return self._digest_registered(fmt, key, texts)
+        return await asyncio.to_thread(self._digest_registered, fmt, key, texts)
 
-    def _digest_comparison(
-        self, key: tuple[str, SchemaSource, bool, bool], fmt: Format[Any], parse: Callable[[], Parsed]
-    ) -> bytes:
-        digest = hashlib.sha256(comparison_text(fmt, parse(), normalized=key[2])).digest()
+    def _digest_registered(self, fmt: Format[Any], key: _ComparisonKey, texts: SchemaTexts) -> bytes:
+        _, source, normalized = key
+        digest = _digest_comparison(fmt, self.parse_source(fmt, source, texts), normalized)
+        self._remember_comparison(key, digest)
+        return digest
+
+    def _remember_comparison(self, key: _ComparisonKey, digest: bytes) -> None:
         with self._lock:
             self._comparisons[key] = _CachedDigest(digest, estimate_source_memory(key[1]))
-        return digest
 
 
 def are_quick(fmt: Format[Any], *schemas: SchemaTexts) -> bool:
@@ -429,4 +439,9 @@ def comparison_text(fmt: Format[Any], parsed: Parsed, *, normalized: bool) -> by
     """
     if normalized:
         return fmt.canonical(parsed, TextForm.NORMALIZED)
-    return fmt.identity_text(parsed) if isinstance(fmt, HasIdentityText) else fmt.canonical(parsed, TextForm.PRINTED)
+    own_text = cast("HasIdentityText[Any]", fmt).identity_text if supports(fmt, HasIdentityText) else None
+    return fmt.canonical(parsed, TextForm.PRINTED) if own_text is None else own_text(parsed)
+
+
+def _digest_comparison(fmt: Format[Any], parsed: Parsed, normalized: bool) -> bytes:
+    return hashlib.sha256(comparison_text(fmt, parsed, normalized=normalized)).digest()
