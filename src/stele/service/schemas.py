@@ -336,7 +336,8 @@ class SchemaParser:
         known = prepared.comparisons.get(normalized)
         if known is not None:
             return known
-        texts = SchemaTexts(prepared.document.text, dict.fromkeys((name for name, _ in prepared.source.references), b""))
+        names = (name for name, _ in prepared.source.references)
+        texts = SchemaTexts(prepared.document.text, dict.fromkeys(names, b""))
         if are_quick(prepared.format, texts):
             return self._digest_prepared(prepared, normalized)
         return await asyncio.to_thread(self._digest_prepared, prepared, normalized)
