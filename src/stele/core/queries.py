@@ -139,11 +139,11 @@ def next_version_number(state: State, key: SubjectKey) -> int:
 
 def latest_version(subject: Subject | None) -> Version | None:
     """Return the newest active version."""
-    return (
-        next((v for v in reversed(subject.versions) if v.state is VersionState.ACTIVE), None)
-        if subject is not None
-        else None
-    )
+    if subject is not None:
+        for version in reversed(subject.versions):
+            if version.state is VersionState.ACTIVE:
+                return version
+    return None
 
 
 def get_version(

@@ -335,7 +335,7 @@ class Operations:
             return []
         digests = {digest_key(kind, digest) for kind, digest in draft.document.digests.items() if kind in KINDS}
         async for row in self.registry.time_slices.iterate(others):
-            if row.content.format != draft.document.format or row.content.sha == sha:
+            if row.kind.format != draft.document.format or row.content.sha == sha:
                 continue
             if _same_references(draft, row):
                 if not digests.isdisjoint(digest_keys(state.get_digests(row.content))):
