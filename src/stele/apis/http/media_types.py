@@ -47,11 +47,11 @@ def negotiate_media_types(offered: Mapping[str, float]) -> Middleware:
 
             async def send_with_media_type(message: Message) -> None:
                 if message["type"] == "http.response.start":
-                    headers = MutableScopeHeaders.from_message(message)
                     if message["status"] == 200:
-                        headers["content-type"] = media_type
+                        others = [pair for pair in message["headers"] if pair[0].lower() != b"content-type"]
+                        message["headers"] = [*others, (b"content-type", media_type.encode("ascii"))]
                     elif scope["method"] == "OPTIONS":
-                        headers["allow"] = _path_methods(scope)
+                        MutableScopeHeaders.from_message(message)["allow"] = _path_methods(scope)
                 await send(message)
 
             await app(scope, receive, send_with_media_type)
