@@ -70,7 +70,7 @@ class RequestUpdate(PendingEntities):
         entity = self.registry
         self.check_ids(body, {"registryid": REGISTRY_ID}, "/")
         if "capabilities" in body and "capabilities" not in self.ignores:
-            require_same_capabilities(parse_value(body["capabilities"]), self.capabilities)
+            require_same_capabilities(parse_value(body["capabilities"]), self.capabilities, patch=patch)
         if "modelsource" in body and "modelsource" not in self.ignores:
             require_same_model(parse_value(body["modelsource"]))
         self.check_epoch(body, entity.epoch, "/")
