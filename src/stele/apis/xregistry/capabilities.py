@@ -214,7 +214,7 @@ def require_same_capabilities(given: Any, capabilities: Mapping[str, Any], *, pa
         if name == "specversions" and isinstance(value, list) and not {SPECVERSION, "*"} & set(map(str, value)):
             raise RegistryError("capability_missing_value", "/capabilities", name=name, value=SPECVERSION)
         if not has_wildcard and value != capabilities[name]:
-            if value != _EMPTY.get(name):
+            if name != "formats" and value != _EMPTY.get(name):
                 _require_known_value(name, value, capabilities[name])
             raise RegistryError(
                 "capability_error", "/capabilities", error_detail=f"clients cannot change the capability {name!r}"

@@ -95,7 +95,7 @@ async def delete_groups(operations: InjectedOperations, request: Request[Any, An
             if group is None:
                 continue
             if body is not None:
-                check_deleted(body[name], "schemagroup", name, group.epoch, group.xid)
+                check_deleted(update, body[name], "schemagroup", name, group.epoch, group.xid)
             update.delete_group(group)
 
     await operations.write(change)
@@ -107,12 +107,11 @@ def _require_no_epoch(operations: InjectedOperations) -> None:
         raise RegistryError("bad_flag", flag="epoch", detail="Epochs of several entities stand in the body.")
 
 
-def check_deleted(body: Members, singular: str, name: str, epoch: int, xid: str) -> None:
+def check_deleted(update: RequestUpdate, body: Members, singular: str, name: str, epoch: int, xid: str) -> None:
     """Raise `RegistryError` unless id and epoch of an entity in a request that deletes are those of the entity."""
     if f"{singular}id" in body:
         require_same_id(singular, parse_value(body[f"{singular}id"]), name, xid)
-    if "epoch" in body:
-        require_epoch(parse_value(body["epoch"]), epoch, xid)
+    update.check_epoch(body, epoch, xid)
 
 
 @get(_GROUP, **READ, opt=access(Operation.LIST, Place.INSIDE))
@@ -258,13 +257,8 @@ async def delete_schemas(operations: InjectedOperations, request: Request[Any, A
             meta = _read_meta(members, schema.xid)
             if "epoch" in members and "epoch" not in meta:
                 raise RegistryError("misplaced_epoch", schema.xid)
-            check_deleted(
-                {**meta, **{k: v for k, v in members.items() if k == "schemaid"}},
-                "schema",
-                name,
-                schema.epoch,
-                schema.xid,
-            )
+            named = {**meta, **{k: v for k, v in members.items() if k == "schemaid"}}
+            check_deleted(update, named, "schema", name, schema.epoch, schema.xid)
             update.delete_schema(schema)
 
     await operations.write(change)

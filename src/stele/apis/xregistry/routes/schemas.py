@@ -311,7 +311,7 @@ async def delete_versions(
         for version in list(found):
             if body is not None:
                 xid = f"{entity.xid}/versions/{version.id}"
-                check_deleted(body[version.id], "version", version.id, version.epoch, xid)
+                check_deleted(update, body[version.id], "version", version.id, version.epoch, xid)
             update.delete_version(entity, version)
         if found or chosen is not None:
             update.finish_deletion(entity, chosen)
