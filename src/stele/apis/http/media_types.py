@@ -62,7 +62,7 @@ def negotiate_media_types(offered: Mapping[str, float]) -> Middleware:
 
 
 def list_path_methods(scope: Scope) -> str:
-    """Return the methods that the path of a request takes. The framework names those of one endpoint of the path only."""
+    """Return the methods that the path of a request takes. The framework names those of one endpoint only."""
     template = scope["path_template"]
     routes = scope["litestar_app"].routes
     found = {method for row in routes if row.path_format == template for method in getattr(row, "methods", ())}

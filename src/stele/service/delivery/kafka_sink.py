@@ -19,6 +19,8 @@ from stele.service.delivery.targets import Attempt, DeliveryCode
 
 _FLUSH_SECONDS: Final = 15.0
 _MESSAGE_MILLISECONDS: Final = 10_000
+_REFUSALS: Final = frozenset({"_AUTHENTICATION", "SASL_AUTHENTICATION_FAILED"})
+"""Names of the errors with which a broker refuses a credential."""
 
 
 class KafkaSink(BlockingSink):
@@ -54,7 +56,6 @@ class KafkaSink(BlockingSink):
         self._make_producer: Callable[[], Any] = partial(Producer, {**options, "error_cb": self._note_complaint})
         self._producer: Any = None
         self._too_large = KafkaError.MSG_SIZE_TOO_LARGE
-        self._credential_refused = {KafkaError._AUTHENTICATION, KafkaError.SASL_AUTHENTICATION_FAILED}
 
     def is_connected(self) -> bool:
         """See `BlockingSink`; the producer connects by itself."""
@@ -88,7 +89,7 @@ class KafkaSink(BlockingSink):
 
     def _note_complaint(self, error: Any) -> None:
         """Keep what a broker says of the credential: the message itself fails for want of time only."""
-        if error.code() in self._credential_refused:
+        if error.name() in _REFUSALS:
             self._complaint = error
 
     def disconnect(self) -> None:
