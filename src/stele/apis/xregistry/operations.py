@@ -111,7 +111,7 @@ class Operations:
         return loader, view
 
     def _inlined(self, level: Level, default: tuple[str, ...] = ()) -> dict[str, Any]:
-        return parse_inline(self.flags.inline or default, level)
+        return parse_inline(("*",) if self.flags.collections else self.flags.inline or default, level)
 
     def _filters(self, level: Level) -> Filters:
         """Return the filters of the request. Raises `RegistryError` where nothing passes them (`not_found`)."""
@@ -204,7 +204,6 @@ class Operations:
 
     async def describe_schemas(self, identifier: str, only: list[str] | None = None) -> Entities:
         """Return the schemas of a group that pass the request's filter, or only some of them."""
-        self.require_whole()
         loader, view = await self.open_view()
         inlined = self._inlined(Level.SCHEMA)
         group = self._find_visible_group(loader, identifier)
@@ -338,19 +337,22 @@ class Operations:
 
     # --- writing
 
-    def require_possible_answer(self, level: Level | None, *, is_collection: bool = False) -> None:
+    def require_possible_answer(
+        self, level: Level | None, *, is_collection: bool = False, owner: Level | None = None
+    ) -> None:
         """Raise `RegistryError` for flags that the answer cannot follow, before anything is written.
 
         Args:
             level: What the answer shows; None where it shows no entity.
             is_collection: Whether the request is about a collection of such entities.
+            owner: What the request is about, where the answer shows what is in it.
         """
         self.require_unfiltered()
         if is_collection:
             self._find_order(level)
         else:
             self.require_single()
-        if is_collection or level not in {Level.REGISTRY, Level.GROUP}:
+        if is_collection or (owner or level) not in {Level.REGISTRY, Level.GROUP}:
             self.require_whole()
         if level is not None:
             self._inlined(level)
@@ -359,7 +361,12 @@ class Operations:
         return None if self.flags.sort is None or level is None else parse_sort(self.flags.sort, level)
 
     async def write(
-        self, change: Callable[[RequestUpdate], T], answer: Level | None = None, *, is_collection: bool = False
+        self,
+        change: Callable[[RequestUpdate], T],
+        answer: Level | None = None,
+        *,
+        is_collection: bool = False,
+        owner: Level | None = None,
     ) -> T:
         """Apply a request and make it durable, all or nothing.
 
@@ -367,6 +374,7 @@ class Operations:
             change: Applies the request to a update; called again where another writer was faster.
             answer: What the answer shows; None where it shows no entity.
             is_collection: Whether the request is about a collection of such entities.
+            owner: What the request is about, where the answer shows what is in it.
 
         Returns:
             What `change` returns.
@@ -375,7 +383,7 @@ class Operations:
             RegistryError: The request breaks a rule of the specification.
             SteleError: The registry refuses a command.
         """
-        self.require_possible_answer(answer, is_collection=is_collection)
+        self.require_possible_answer(answer, is_collection=is_collection, owner=owner)
         configuration = await self.get_configuration()
         comparable = await self._app_state.find_comparable()
 

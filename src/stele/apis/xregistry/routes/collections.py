@@ -168,7 +168,7 @@ async def post_schemas_by_type(
             raise RegistryError("unknown_resource_type", f"/schemagroups/{identifier}", name=name, group="schemagroups")
     schemas = read_map(body.get("schemas"), "schemas", f"/schemagroups/{identifier}")
     written = await operations.write(
-        lambda update: _put_schemas(update, identifier, schemas, patch=False), Level.SCHEMA
+        lambda update: _put_schemas(update, identifier, schemas, patch=False), Level.SCHEMA, owner=Level.GROUP
     )
     return json_response({"schemas": dict(await operations.describe_schemas(identifier, written))})
 
@@ -201,6 +201,7 @@ async def delete_group(operations: InjectedOperations, group: Group) -> None:
 async def get_schemas(operations: InjectedOperations, request: Request[Any, Any, Any], group: Group) -> Response[Any]:
     # GET /schemagroups/{group}/schemas
     """Return the schemas of a group by id."""
+    operations.require_whole()
     identifier = read_group_id(group)
     found = await operations.describe_schemas(identifier)
     path = f"/schemagroups/{identifier}/schemas"

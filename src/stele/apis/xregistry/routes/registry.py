@@ -71,7 +71,7 @@ async def post_groups_by_type(operations: InjectedOperations, request: Request[A
     def change(update: RequestUpdate) -> list[str]:
         return update.put_groups(read_map(body.get("schemagroups"), "schemagroups", "/"), patch=False)
 
-    written = await operations.write(change, Level.GROUP)
+    written = await operations.write(change, Level.GROUP, owner=Level.REGISTRY)
     return json_response({"schemagroups": dict(await operations.describe_groups(written))})
 
 
