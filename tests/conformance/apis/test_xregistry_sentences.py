@@ -450,3 +450,57 @@ async def test_odd_values_beside_a_deletion(xr: XregistryClient) -> None:
     assert await xr.read(schemas) == {}
     await xr.ask("DELETE", "/schemagroups", {"g": {"labels": 5, "schemas": 7}})
     assert json.loads((await xr.ask("GET", "/schemagroups")).text) == {}
+
+
+# --- what the other tables leave --------------------------------------------------------------------------------------
+
+
+async def test_scalar_extensions_are_headers(xr: XregistryClient) -> None:
+    """Extensions of the default version that are scalars are headers of its document; others are none."""
+    more = {"num": 5, "flag": True, "word": "a b", "items": [1], "deep": {"a": {"b": 1}}}
+    await xr.ask("PUT", DETAILS, avro(**more), status=201)
+    for path in (SCHEMA, VERSION):
+        headers = (await xr.ask("GET", path)).headers
+        assert [headers[f"xregistry-{name}"] for name in ("num", "flag", "word")] == ["5", "true", "a%20b"]
+        assert not [name for name in headers if name.startswith(("xregistry-items", "xregistry-deep"))]
+
+
+async def test_default_version_is_named_twice(xr: XregistryClient) -> None:
+    """`Content-Location` of a schema, with and without `$details`, is the URL of the default version in `meta`."""
+    await fill(xr, A1, A2)
+    for chosen in ("1", "2"):
+        url = (await xr.ask("PATCH", META, {"defaultversionid": chosen})).json()["defaultversionurl"]
+        assert url == f"{ROOT}{SCHEMA}/versions/{chosen}$details"
+        for path in (SCHEMA, DETAILS):
+            assert (await xr.ask("GET", path)).headers["content-location"] == url
+
+
+async def test_references_are_not_written_through(xr: XregistryClient) -> None:
+    """What is written to a schema that stands for another one does not reach that one."""
+    await fill(xr)
+    source = f"{GROUP}/schemas/x"
+    await xr.ask("PUT", f"{source}$details", {"meta": {"xref": SCHEMA}}, status=201)
+    target = await xr.read(f"{DETAILS}?inline=*")
+    for method, path, body in (
+        ("PATCH", f"{source}$details", {"name": "q"}),
+        ("POST", f"{source}$details", avro(A2)),
+        ("PUT", f"{source}/versions/1$details", avro(A2)),
+        ("POST", f"{source}/versions", {"1": avro(A2)}),
+        ("PATCH", f"{source}/meta", {"labels": {"a": "b"}}),
+    ):
+        await xr.ask(method, path, body, code="extra_xref_attribute")
+    for method in ("PUT", "POST"):
+        await xr.ask(method, source, A2, code="extra_xref_attribute", xRegistry_format=AVRO)
+    await xr.ask("DELETE", source)
+    assert await xr.read(f"{DETAILS}?inline=*") == target
+
+
+async def test_what_is_not_validated_is_not_compared(xr: XregistryClient) -> None:
+    """A version whose format was not validated is not compared either, and says why."""
+    body = {"format": AVRO, "schemaurl": "http://example.com/s.avsc", "meta": {"compatibility": "backward"}}
+    await xr.ask("PUT", DETAILS, body, status=201)
+    version = await xr.read(DETAILS)
+    assert (version["formatvalidated"], version["compatibilityvalidated"]) == (False, False)
+    assert version["formatvalidatedreason"]
+    assert version["compatibilityvalidatedreason"]
+    assert (await xr.read(META))["compatibility"] == "backward"
