@@ -29,6 +29,8 @@ def _wait_for_no_thread() -> None:
 
 
 def test_jobs_run_in_order_in_one_thread_and_give_results_and_errors() -> None:
+    """The first job starts the thread, `end` ends it."""
+
     async def use() -> None:
         thread = JobThread(_NAME)
         assert _count_threads() == 0  # none before the first job
@@ -48,6 +50,8 @@ def test_jobs_run_in_order_in_one_thread_and_give_results_and_errors() -> None:
 
 
 def test_a_job_cancelled_before_its_turn_never_runs_and_one_under_way_ends_unheard() -> None:
+    """What was cancelled leaves the jobs after it alone."""
+
     async def use() -> None:
         thread = JobThread(_NAME)
         begun, go_on = threading.Event(), threading.Event()
@@ -72,25 +76,26 @@ def test_a_job_cancelled_before_its_turn_never_runs_and_one_under_way_ends_unhea
 
 
 def test_the_thread_ends_with_its_owner_and_outlives_a_closed_loop() -> None:
+    """A handle that nobody closed leaves no thread behind."""
     go_on = threading.Event()
-    thread = JobThread(_NAME)
 
-    async def leave() -> None:
+    async def leave(thread: JobThread) -> None:
         thread.run_job(go_on.wait, 5)
 
-    asyncio.run(leave())
+    async def come_back(thread: JobThread) -> int:
+        return await thread.run_job(len, "abc")
+
+    thread = JobThread(_NAME)
+    asyncio.run(leave(thread))
     go_on.set()  # the result has no loop to go to
-    assert asyncio.run(_run_in(thread)) == 3
+    assert asyncio.run(come_back(thread)) == 3
     del thread
     gc.collect()
     _wait_for_no_thread()
 
 
-async def _run_in(thread: JobThread) -> int:
-    return await thread.run_job(len, "abc")
-
-
 def test_a_turn_opens_its_lock_file_once_and_anew_when_it_was_deleted(tmp_path: Path) -> None:
+    """An open lock file saves a turn the time to open it."""
     path = tmp_path / "lock"
 
     async def use() -> None:
