@@ -47,11 +47,11 @@ def negotiate_media_types(offered: Mapping[str, float]) -> Middleware:
 
             async def send_with_media_type(message: Message) -> None:
                 if message["type"] == "http.response.start":
+                    headers = MutableScopeHeaders.from_message(message)
                     if message["status"] == 200:
-                        others = [pair for pair in message["headers"] if pair[0].lower() != b"content-type"]
-                        message["headers"] = [*others, (b"content-type", media_type.encode("ascii"))]
+                        headers["content-type"] = media_type
                     elif scope["method"] == "OPTIONS":
-                        MutableScopeHeaders.from_message(message)["allow"] = _path_methods(scope)
+                        headers["allow"] = list_path_methods(scope)
                 await send(message)
 
             await app(scope, receive, send_with_media_type)
@@ -61,8 +61,8 @@ def negotiate_media_types(offered: Mapping[str, float]) -> Middleware:
     return middleware
 
 
-def _path_methods(scope: Scope) -> str:
-    """Return the methods a path takes. The framework names those of one endpoint of the path only."""
+def list_path_methods(scope: Scope) -> str:
+    """Return the methods that the path of a request takes. The framework names those of one endpoint only."""
     template = scope["path_template"]
     routes = scope["litestar_app"].routes
     found = {method for row in routes if row.path_format == template for method in getattr(row, "methods", ())}
