@@ -7,7 +7,8 @@ change nothing for anybody are folded, and long histories fold their beginning; 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
+from types import MappingProxyType
 from typing import Final, NamedTuple
 from xml.etree.ElementTree import Element
 
@@ -33,7 +34,9 @@ _BELOW: Final = 74
 _MARGIN: Final = 24
 _TOP: Final = 40
 _LEGEND: Final = 54
+_LABEL_LETTERS: Final = 19
 _PER_ROW: Final = 9
+_NO_LABELS: Final[Mapping[int, str]] = MappingProxyType({})
 
 
 class Stop(NamedTuple):
@@ -71,7 +74,11 @@ class _Place(NamedTuple):
 
 
 def fold_history(
-    history: SubjectHistory, *, least_folded: int = LEAST_FOLDED, most_stops: int = MOST_STOPS
+    history: SubjectHistory,
+    *,
+    least_folded: int = LEAST_FOLDED,
+    most_stops: int = MOST_STOPS,
+    labelled: Collection[int] = (),
 ) -> list[Stop]:
     """Return the places on the line, oldest first; every version is in exactly one of them.
 
@@ -79,6 +86,7 @@ def fold_history(
         history: Versions with their links.
         least_folded: How many harmless versions in a row become a fold; 0: none does.
         most_stops: How many places there are at most, at least 2.
+        labelled: Numbers of versions that are no part of a run, however harmless they are.
     """
     versions = history.versions
     newest = max((version.version for version in versions if not version.deleted), default=0)
@@ -94,7 +102,8 @@ def fold_history(
 
     for version in versions:
         link = version.link
-        is_plain = link is not None and link.is_harmless and not version.deleted and version.version != newest
+        stands_out = version.deleted or version.version == newest or version.version in labelled
+        is_plain = link is not None and link.is_harmless and not stands_out
         if is_plain and link is not None and not (run and link.before != run[-1].version):
             run.append(version)
             continue
@@ -118,6 +127,7 @@ def draw_story_line(
     least_folded: int = LEAST_FOLDED,
     most_stops: int = MOST_STOPS,
     per_row: int = _PER_ROW,
+    labels: Mapping[int, str] = _NO_LABELS,
 ) -> Picture:
     """Return the story line of a subject.
 
@@ -127,14 +137,22 @@ def draw_story_line(
         least_folded: How many harmless versions in a row become a fold; 0: none does.
         most_stops: How many versions and folds the picture holds at most; the oldest beyond become one fold.
         per_row: How many of them stand side by side before the line goes on below.
+        labels: What else is known of versions, in a few words, by their numbers: stands below them.
     """
-    return _StoryLine(history, links, fold_history(history, least_folded=least_folded, most_stops=most_stops)).draw(
-        per_row
-    )
+    stops = fold_history(history, least_folded=least_folded, most_stops=most_stops, labelled=labels.keys())
+    return _StoryLine(history, links, stops, labels).draw(per_row)
 
 
-def tabulate_history(history: SubjectHistory) -> PictureTable:
-    """Return what the story line shows as a table: one row for each version, newest first."""
+def tabulate_history(
+    history: SubjectHistory, *, labels: Mapping[int, str] = _NO_LABELS, heading: str = "use"
+) -> PictureTable:
+    """Return what the story line shows as a table: one row for each version, newest first.
+
+    Args:
+        history: Versions with their links.
+        labels: What else is known of versions, by their numbers: a column of its own, unless there is none.
+        heading: Its heading.
+    """
     rows = [
         (
             version.version,
@@ -146,10 +164,22 @@ def tabulate_history(history: SubjectHistory) -> PictureTable:
             version.link.before if version.link else "",
             version.schema_id,
             version.note,
+            *([labels.get(version.version, "")] if labels else ()),
         )
         for version in reversed(history.versions)
     ]
-    columns = ("version", "registered (UTC)", "by", "state", "new reads old", "old reads new", "old", "id", "note")
+    columns: tuple[str, ...] = (
+        "version",
+        "registered (UTC)",
+        "by",
+        "state",
+        "new reads old",
+        "old reads new",
+        "old",
+        "id",
+        "note",
+    )
+    columns += (heading,) if labels else ()
     return PictureTable(f"Versions of {history.subject}", columns, tuple(rows), history.earlier)
 
 
@@ -183,8 +213,10 @@ def _describe_state(version: HistoryVersion, history: SubjectHistory) -> str:
 
 
 class _StoryLine:
-    def __init__(self, history: SubjectHistory, links: PictureLinks, stops: Sequence[Stop]) -> None:
-        self._history, self._links, self._stops = history, links, stops
+    def __init__(
+        self, history: SubjectHistory, links: PictureLinks, stops: Sequence[Stop], labels: Mapping[int, str]
+    ) -> None:
+        self._history, self._links, self._stops, self._labels = history, links, stops, labels
         self._drawing = Drawing(f"History of {history.subject}", describe_history(history))
         self._stop_of = {version.version: index for index, stop in enumerate(stops) for version in stop.versions}
         self._newest = next((row.version for row in reversed(history.versions) if not row.deleted), 0)
@@ -240,9 +272,11 @@ class _StoryLine:
         draw.add_text(group, Point(x, y + 4.5), f"v{version.version}", "p-middle p-strong")
         below = ["deleted" if version.deleted else "latest" if is_newest else "", print_day(version.at)]
         lines = [line for line in (*below, version.author) if line]
-        for number, line in enumerate(lines):
+        label = self._labels.get(version.version, "")
+        for number, line in enumerate([*lines, label] if label else lines):
             at = Point(x, y + _BOX.y / 2 + 14 + 13 * number)
-            draw.add_text(group, at, line, "p-middle p-small p-quiet", 14)
+            classes = "p-middle p-small" + (" p-label" if number == len(lines) else " p-quiet")
+            draw.add_text(group, at, line, classes, _LABEL_LETTERS if number == len(lines) else 14)
 
     def _draw_fold(self, place: _Place) -> None:
         draw, (x, y) = self._drawing, place.middle
@@ -273,6 +307,7 @@ class _StoryLine:
             f"registered {print_minute(version.at)} UTC" + (f" by {version.author}" if version.author else ""),
             f"schema id {version.schema_id}",
             f"policy {version.policy}" if version.policy else "",
+            self._labels.get(version.version, ""),
         ]
         return list_words(told) + (f": {version.note}" if version.note else "")
 
