@@ -248,9 +248,7 @@ def _describe_outcome(missing: Sequence[DumpVersion], left: ImportPlan, run: Imp
     refused = sum(row.what == "refused" for row in rows)
     rows.sort(key=lambda row: not row.is_conflict)
     omitted = max(0, len(rows) - _ROWS)
-    return ImportOutcome(
-        written, refused, len(rows) - written - refused, run.stopped, run.open, rows[:_ROWS], omitted
-    )
+    return ImportOutcome(written, refused, len(rows) - written - refused, run.stopped, run.open, rows[:_ROWS], omitted)
 
 
 def _write_dump(registry: Registry) -> bytes:
