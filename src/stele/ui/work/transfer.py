@@ -22,7 +22,7 @@ from stele.ui.forms import FieldProblem, Form, FormPage
 from stele.ui.links import qualify_name
 from stele.ui.pages import Page, PageRequest, Site
 from stele.ui.work.dumps import build_dump, pack_dump, read_dump
-from stele.ui.work.version_import import ImportRun, find_refusal, import_versions
+from stele.ui.work.version_import import ImportRun, find_refusal, import_versions, require_rights
 
 if TYPE_CHECKING:
     from stele.migrate.compare import Comparison
@@ -157,6 +157,7 @@ async def submit_import(page: PageRequest, form: Form) -> TransferPage:
         planned = await page.registry.run_stateless(_show_plan, page, shown, plan, data)
         return msgspec.structs.replace(planned, problems=[FieldProblem("", problem)])
     missing = plan.list_missing()
+    require_rights(page, missing)
     run = await import_versions(page, missing)
     state = await page.registry.fresh_state()
     left = await page.registry.run_stateless(_make_plan, state, data)

@@ -6,12 +6,12 @@ The registry is asked in the end what it has: nothing counts as written because 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from stele.apis.http.requests import time_limit
 from stele.core import queries
-from stele.core.access import Operation, subject_resource
+from stele.core.access import Operation, Resource, subject_resource
 from stele.core.commands import SetMode
 from stele.core.model import Mode, SettingsLevel, SubjectKey
 from stele.errors import InvalidName, SteleError
@@ -52,15 +52,27 @@ def parse_subject(name: str) -> SubjectKey:
     return SubjectKey(level.namespace, level.subject)
 
 
-def find_refusal(page: PageRequest, rows: Sequence[DumpVersion]) -> str:
-    """Return why the caller may not import some of these; '' where he may import all. Raises `InvalidName`."""
+def _list_rights(rows: Sequence[DumpVersion]) -> Iterator[tuple[Operation, Resource]]:
+    """Yield what an import wants of the caller, subject by subject. Raises `InvalidName`."""
     deleting = {row.subject for row in rows if row.deleted}
     for name in dict.fromkeys(row.subject for row in rows):
-        for right in (*_RIGHTS, Operation.DELETE) if name in deleting else _RIGHTS:
-            refusal = page.find_refusal(right, subject_resource(parse_subject(name)))
-            if refusal:
-                return refusal
-    return ""
+        resource = subject_resource(parse_subject(name))
+        yield from ((right, resource) for right in _RIGHTS)
+        if name in deleting:
+            yield Operation.DELETE, resource
+
+
+def find_refusal(page: PageRequest, rows: Sequence[DumpVersion]) -> str:
+    """Return why the caller may not import some of these; '' where he may import all. Raises `InvalidName`."""
+    refusals = (page.find_refusal(right, resource) for right, resource in _list_rights(rows))
+    return next(filter(None, refusals), "")
+
+
+def require_rights(page: PageRequest, rows: Sequence[DumpVersion]) -> None:
+    """Raise `Forbidden` or `Unauthenticated` unless the caller may import all of these; `InvalidName`."""
+    if not page.registry.access.is_open:
+        for right, resource in _list_rights(rows):
+            page.registry.access.require(right, resource)
 
 
 async def import_versions(page: PageRequest, rows: Sequence[DumpVersion]) -> ImportRun:
