@@ -141,13 +141,19 @@ async def submit_dump(page: PageRequest, form: Form) -> TransferPage:
 
 
 async def submit_import(page: PageRequest, form: Form) -> TransferPage:
-    """Carry out a plan: write what the registry lacks of the dump, unless it is not the plan that was shown."""
+    """Carry out a plan: write what the registry lacks of the dump, unless it is not the plan that was shown.
+
+    It also wants the rights to register, import, change the policy and force, and to delete where the dump has deleted
+    versions, on each subject that it writes to.
+    """
     shown = await view_transfer(page)
     try:
         data = _read_file(form)
         plan = await page.registry.run_stateless(_make_plan, page.registry.state, data)
     except Invalid as error:
         return msgspec.structs.replace(shown, problems=[FieldProblem("dump", str(error))])
+    missing = plan.list_missing()
+    require_rights(page, missing)
     problem = ""
     if plan.comparison.conflicts:
         problem = "Nothing was written: the dump contradicts what the registry has."
@@ -156,8 +162,6 @@ async def submit_import(page: PageRequest, form: Form) -> TransferPage:
     if problem:
         planned = await page.registry.run_stateless(_show_plan, page, shown, plan, data)
         return msgspec.structs.replace(planned, problems=[FieldProblem("", problem)])
-    missing = plan.list_missing()
-    require_rights(page, missing)
     run = await import_versions(page, missing)
     state = await page.registry.fresh_state()
     left = await page.registry.run_stateless(_make_plan, state, data)
@@ -286,5 +290,5 @@ def list_form_pages() -> list[FormPage]:
     done = plan._replace(path="/ui/transfer/import")
     return [
         FormPage(plan, submit_dump, right, asks_only=True),
-        FormPage(done, submit_import, access(Operation.REGISTER, Place.INSIDE)),
+        FormPage(done, submit_import, right),
     ]
