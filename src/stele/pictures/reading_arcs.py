@@ -22,7 +22,7 @@ _GAP: Final = 9
 _WIDE_GAP: Final = 26
 
 
-class Reading(NamedTuple):
+class DataReading(NamedTuple):
     """What the newest version makes of the data of some older ones."""
 
     newest: int
@@ -47,7 +47,7 @@ class Reading(NamedTuple):
         return f"Version {self.newest} reads data of {self.count} of {len(self.versions)} versions from {numbers}"
 
 
-def find_reading(history: SubjectHistory, versions: Sequence[HistoryVersion]) -> Reading | None:
+def find_reading(history: SubjectHistory, versions: Sequence[HistoryVersion]) -> DataReading | None:
     """Return what an arc from these versions says.
 
     None: there is no arc, because they are deleted, the newest one itself or its neighbour, or were not compared.
@@ -57,7 +57,7 @@ def find_reading(history: SubjectHistory, versions: Sequence[HistoryVersion]) ->
     active = tuple(row for row in versions if not row.deleted and row.version != history.newest)
     if not any(row.newest_reads is not None and row.version != neighbour for row in active):
         return None
-    return Reading(history.newest, active)
+    return DataReading(history.newest, active)
 
 
 def find_arc_top(start: Point, end: Point) -> float:
@@ -66,7 +66,7 @@ def find_arc_top(start: Point, end: Point) -> float:
 
 
 def draw_arc(
-    draw: Drawing, history: SubjectHistory, reading: Reading, ends: tuple[Point, Point], links: PictureLinks
+    draw: Drawing, history: SubjectHistory, reading: DataReading, ends: tuple[Point, Point], links: PictureLinks
 ) -> None:
     """Draw an arc from the first point to the second, which is to its right; it has no head of its own."""
     (left, bottom), (right, target) = ends
