@@ -74,6 +74,7 @@ PAGES: Final[Mapping[str, str]] = MappingProxyType(
         "delete-for-good": "/ui/subjects/old-value/delete",
         "recover": "/ui/subjects/old-value/recover",
         "transfer": "/ui/transfer",
+        "transfer-import": "/ui/transfer/import",
         "journal": "/ui/journal",
         "ruleset-impact": "/ui/rulesets/impact?format=avro&ruleset=confluent",
         "ruleset-impact-changes": "/ui/rulesets/impact?format=protobuf&ruleset=buf:FILE&everywhere=1",

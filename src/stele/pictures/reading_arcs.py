@@ -34,7 +34,7 @@ class DataReading(NamedTuple):
         return {version.newest_reads for version in self.versions}
 
     @property
-    def count(self) -> int:
+    def read_count(self) -> int:
         """How many of them it reads."""
         return sum(version.newest_reads is Verdict.COMPATIBLE for version in self.versions)
 
@@ -44,7 +44,7 @@ class DataReading(NamedTuple):
         if len(self.versions) == 1:
             return f"Version {self.newest} reads data of version {first.version}: {VERDICT_TEXTS[first.newest_reads]}"
         numbers = f"{first.version} to {self.versions[-1].version}"
-        return f"Version {self.newest} reads data of {self.count} of {len(self.versions)} versions from {numbers}"
+        return f"Version {self.newest} reads data of {self.read_count} of {len(self.versions)} versions from {numbers}"
 
 
 def find_reading(history: SubjectHistory, versions: Sequence[HistoryVersion]) -> DataReading | None:
@@ -89,7 +89,7 @@ def draw_arc(
     if len(verdicts) == 1:
         draw.add_sign(group, Point(middle, top), verdict)
     else:
-        draw.add_text(group, Point(middle, top + 4), f"{reading.count} of {len(numbers)}", "p-middle p-small")
+        draw.add_text(group, Point(middle, top + 4), f"{reading.read_count} of {len(numbers)}", "p-middle p-small")
     draw.add_rect(group, Point(middle - gap - 3, top - 8), Point(2 * gap + 6, 16), "p-hit", 6)
 
 
