@@ -172,7 +172,8 @@ async def submit_import(page: PageRequest, form: Form) -> TransferPage:
 
 def _add_problem(shown: TransferPage, outcome: ImportOutcome) -> TransferPage:
     count = outcome.refused + outcome.left
-    parts = [f"Of {outcome.written + count:,} versions {count:,} were not written."] if count else []
+    verb = "was" if count == 1 else "were"
+    parts = [f"{count:,} of {outcome.written + count:,} versions {verb} not written."] if count else []
     if outcome.stopped:
         parts.append(f"The import ended early: {outcome.stopped}")
     if outcome.open:
