@@ -31,6 +31,7 @@ from stele.apis.http.errors import error_headers, find_by_class, log_failure
 from stele.apis.http.requests import NotJson, WrongShape, decode_segment
 from stele.core.findings import Finding
 from stele.core.model import SubjectKey
+from stele.service.delivery.exporters import ExporterNotFound
 from stele.service.limits import RegistryFull
 
 MEDIA_TYPE = "application/vnd.schemaregistry.v1+json"
@@ -216,13 +217,6 @@ class OwnedReference(err.Refused):
 
 
 # --- exporters --------------------------------------------------------------------------------------------------------
-
-
-class ExporterNotFound(err.NotFound):
-    """No exporter of that name."""
-
-    def __init__(self, name: str) -> None:
-        super().__init__(f"Exporter '{name}' not found.")
 
 
 class InvalidExporterName(err.Invalid):

@@ -15,7 +15,8 @@ from stele.core.access_rule_text import parse_resource
 from stele.core.audit_chain import AuditEntry
 from stele.errors import InvalidRequest
 from stele.service.access_rules import AccessExplanation, RuleList, explain_access, list_rules
-from stele.service.delivery.overview import ExporterOverview, SubscriptionOverview, list_exporters, list_overviews
+from stele.service.delivery.exporters import ExporterOverview, list_exporters
+from stele.service.delivery.overview import SubscriptionOverview, list_overviews
 from stele.ui.pages import Page, PageRequest
 
 _RECORDS: Final = 100

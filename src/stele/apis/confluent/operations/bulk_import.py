@@ -40,6 +40,8 @@ from stele.protocol import confluent as api
 from stele.protocol.confluent import Association
 from stele.service.access import make_owner
 from stele.service.collections import Changes, Items
+from stele.service.delivery.exporters import COLLECTION as EXPORTERS
+from stele.service.delivery.exporters import ExporterState, StoredExporter, read_exporter
 from stele.service.kms import ALGORITHMS
 
 _AT_ONCE = 256
@@ -257,7 +259,7 @@ async def _import_exporters(operations: Operations, rows: Sequence[api.ImportedE
             )
         return {key: data for key, data in after.items() if items.get(key) != data}, found
 
-    return await operations.edit_items(exporters.COLLECTION, change)
+    return await operations.edit_items(EXPORTERS, change)
 
 
 def _import_exporter(
@@ -271,9 +273,9 @@ def _import_exporter(
     _require_import_mode(state, SettingsLevel(""))
     key = (row.name,)
     others = {name: data for name, data in items.items() if name != key}
-    before = exporters.read_exporter(items, row.name) if key in items else exporters.StoredExporter(row.name)
+    before = read_exporter(items, row.name) if key in items else StoredExporter(row.name)
     asked: dict[str, Any] = {name: getattr(row, name) for name in ExporterRequest.__struct_fields__}
     asked["config"] = restore_hidden(row.config, before.config)
     at = (before.ts or current_millis()) if row.ts is None else row.ts
     _, made = exporters.create_exporter(others, ExporterRequest(**asked), at, make_owner())
-    items[key] = msgspec.json.encode(replace(made, state=exporters.PAUSED))
+    items[key] = msgspec.json.encode(replace(made, state=ExporterState.PAUSED))

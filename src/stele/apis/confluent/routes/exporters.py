@@ -11,9 +11,8 @@ from litestar.params import PathParameter
 from stele.apis.confluent import models as api
 from stele.apis.confluent.names import slice_page
 from stele.apis.confluent.operations import exporters
-from stele.apis.confluent.operations.exporters import COLLECTION, PAUSED, STARTING, StoredExporter
 from stele.apis.confluent.operations.keys import current_millis
-from stele.apis.confluent.operations.schemas import Operations, read_stored_body
+from stele.apis.confluent.operations.schemas import VIA, Operations, read_stored_body
 from stele.apis.confluent.params import NOT_EMPTY, READ, WRITE, InjectedOperations, Limit, Offset
 from stele.apis.http.access import Place, access
 from stele.apis.http.application import openapi_body
@@ -21,6 +20,8 @@ from stele.apis.http.requests import decode_segment
 from stele.core.access import Operation
 from stele.service.access import make_owner
 from stele.service.collections import Changes, Items
+from stele.service.delivery import exporters as stored
+from stele.service.delivery.exporters import COLLECTION, StoredExporter, hide_config, read_exporter
 
 _EXPORTER = "/exporters/{name:str}"
 _BODY = openapi_body(api.ExporterRequest)
@@ -50,9 +51,7 @@ async def create_exporter(operations: InjectedOperations, request: Request[Any, 
 async def get_exporter(operations: InjectedOperations, name: _Name) -> api.Exporter:
     # GET /exporters/{name}
     """An exporter, its credentials hidden."""
-    return exporters.exporter_out(
-        exporters.read_exporter(await operations.read_items(COLLECTION), decode_segment(name))
-    )
+    return exporters.exporter_out(read_exporter(await operations.read_items(COLLECTION), decode_segment(name)))
 
 
 @put(_EXPORTER, operation_class=_BODY, **WRITE, opt=access(Operation.MANAGE_EXPORTERS, Place.REGISTRY))
@@ -79,7 +78,7 @@ async def delete_exporter(operations: InjectedOperations, name: _Name) -> api.Ex
 async def get_status(operations: InjectedOperations, name: _Name) -> api.ExporterStatus:
     # GET /exporters/{name}/status
     """The state of an exporter, and how far it is."""
-    exporter = exporters.read_exporter(await operations.read_items(COLLECTION), decode_segment(name))
+    exporter = read_exporter(await operations.read_items(COLLECTION), decode_segment(name))
     return exporters.status_out(operations.registry.state, exporter)
 
 
@@ -87,7 +86,7 @@ async def get_status(operations: InjectedOperations, name: _Name) -> api.Exporte
 async def get_exporter_config(operations: InjectedOperations, name: _Name) -> dict[str, str]:
     # GET /exporters/{name}/config
     """The configuration of an exporter, its credentials hidden."""
-    return exporters.config_out(exporters.read_exporter(await operations.read_items(COLLECTION), decode_segment(name)))
+    return hide_config(read_exporter(await operations.read_items(COLLECTION), decode_segment(name)))
 
 
 @put(
@@ -114,29 +113,24 @@ async def update_exporter_config(
 async def pause_exporter(operations: InjectedOperations, name: _Name) -> api.ExporterName:
     # PUT /exporters/{name}/pause
     """Let an exporter rest; it goes on from there when it is resumed."""
-    return await _change_exporter(
-        operations, lambda items: exporters.change_state(items, decode_segment(name), PAUSED, current_millis())
-    )
+    made = await stored.pause_exporter(operations.registry, decode_segment(name), VIA)
+    return api.ExporterName(made.name)
 
 
 @put(f"{_EXPORTER}/resume", **WRITE, opt=access(Operation.MANAGE_EXPORTERS, Place.REGISTRY))
 async def resume_exporter(operations: InjectedOperations, name: _Name) -> api.ExporterName:
     # PUT /exporters/{name}/resume
     """Let an exporter run on, also one that an error stopped."""
-    made = await _change_exporter(
-        operations, lambda items: exporters.change_state(items, decode_segment(name), STARTING, current_millis())
-    )
-    await exporters.clear_failure(operations.registry, decode_segment(name))
-    return made
+    made = await stored.resume_exporter(operations.registry, decode_segment(name), VIA)
+    return api.ExporterName(made.name)
 
 
 @put(f"{_EXPORTER}/reset", **WRITE, opt=access(Operation.MANAGE_EXPORTERS, Place.REGISTRY))
 async def reset_exporter(operations: InjectedOperations, name: _Name) -> api.ExporterName:
     # PUT /exporters/{name}/reset
     """Set an exporter back to the beginning."""
-    return await _change_exporter(
-        operations, lambda items: exporters.reset_offset(items, decode_segment(name), current_millis())
-    )
+    made = await stored.reset_exporter(operations.registry, decode_segment(name), VIA)
+    return api.ExporterName(made.name)
 
 
 async def _change_exporter(
