@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Self
 
 from confluent_kafka import KafkaException, Producer
-from tests.support.certificates import write_certificates
 from tests.support.maven import jars
 from tests.support.server_process import free_port
 
@@ -96,6 +95,8 @@ class KafkaBroker:
 
 
 def _list_secure_settings(folder: Path, port: int, secure_port: int) -> dict[str, str]:
+    from tests.support.certificates import write_certificates  # the lake house has no package for that
+
     write_certificates(folder)
     (folder / "keystore.pem").write_bytes((folder / "server.key").read_bytes() + (folder / "server.pem").read_bytes())
     modules = "org.apache.kafka.common.security"

@@ -53,6 +53,12 @@ def tab_to(page: Page, selector: str) -> None:
     raise AssertionError(f"{_MOST_TABS} times Tab do not lead to {selector}")
 
 
+def press_enter_on(page: Page, selector: str) -> None:
+    """Press Tab until what has the focus matches a selector, then Enter."""
+    tab_to(page, selector)
+    page.keyboard.press("Enter")
+
+
 def expect_visible_focus(page: Page, selector: str) -> None:
     """What has the focus has an outline, at once or, as the editor's, soon."""
     for _ in range(20):
@@ -64,8 +70,7 @@ def expect_visible_focus(page: Page, selector: str) -> None:
 
 def skip_to_content(page: Page) -> None:
     """Follow the first link of a page, which leads past the menu."""
-    tab_to(page, ".skip")
-    page.keyboard.press("Enter")
+    press_enter_on(page, ".skip")
 
 
 def search(page: Page, text: str) -> None:
@@ -91,8 +96,7 @@ def test_find_a_field_and_see_since_when_it_exists(browser: Browser, address: st
     with open_page(browser, width=width, dark=dark) as page:
         page.goto(f"{address}/ui")
         search(page, "zip")
-        tab_to(page, f'#results a[href*="{SUBJECT}"]')
-        page.keyboard.press("Enter")
+        press_enter_on(page, f'#results a[href*="{SUBJECT}"]')
         page.wait_for_url(f"**/{SUBJECT}/fields?field=address.zip")
         expect(page.locator("main tbody tr").first).to_contain_text("address.zip")
         expect(page.locator("main tbody tr").first.locator("td.n").first).to_have_text("3")
@@ -107,23 +111,19 @@ def test_propose_see_who_breaks_mend_register(browser: Browser, address: str, wi
     with open_page(browser, width=width, dark=dark) as page:
         page.goto(f"{address}/ui/subjects/{name}")
         skip_to_content(page)
-        tab_to(page, 'a[href$="/register"]')
-        page.keyboard.press("Enter")
+        press_enter_on(page, 'a[href$="/register"]')
         page.wait_for_url(f"**/{name}/register*")
         skip_to_content(page)
         write_schema(page, record)
-        tab_to(page, "button[value=check]")
-        page.keyboard.press("Enter")
+        press_enter_on(page, "button[value=check]")
         expect(page.get_by_role("region", name="Who refers to it")).to_contain_text("breaks")
         record["fields"] = [{"name": "city", "type": "string"}, {"name": "zip", "type": "string", "default": ""}]
         skip_to_content(page)
         write_schema(page, record)
-        tab_to(page, "button[value=check]")
-        page.keyboard.press("Enter")
+        press_enter_on(page, "button[value=check]")
         expect(page.get_by_role("region", name="Who refers to it")).to_contain_text("stays compatible")
         skip_to_content(page)
-        tab_to(page, "button[value=register]")
-        page.keyboard.press("Enter")
+        press_enter_on(page, "button[value=register]")
         page.wait_for_url(f"**/{name}?version=2&done=registered*")
 
 
@@ -133,8 +133,7 @@ def test_compare_versions_2_and_5(browser: Browser, address: str, width: int, da
     with open_page(browser, width=width, dark=dark) as page:
         page.goto(f"{address}/ui/subjects/{SUBJECT}")
         skip_to_content(page)
-        tab_to(page, '.tabs a[href$="/compare"]')
-        page.keyboard.press("Enter")
+        press_enter_on(page, '.tabs a[href$="/compare"]')
         page.wait_for_url("**/compare")
         skip_to_content(page)
         tab_to(page, "select[name=old]")
@@ -148,8 +147,7 @@ def test_why_was_this_refused_yesterday(browser: Browser, address: str, width: i
     """Go to the refusals by the menu, and look for the caller."""
     with open_page(browser, width=width, dark=dark) as page:
         page.goto(f"{address}/ui")
-        tab_to(page, '.menu a[href$="/refusals"]')
-        page.keyboard.press("Enter")
+        press_enter_on(page, '.menu a[href$="/refusals"]')
         page.wait_for_url("**/refusals")
         skip_to_content(page)
         tab_to(page, "main input[name=text]")
@@ -168,8 +166,7 @@ def test_decode_these_bytes(browser: Browser, address: str, width: int, dark: bo
         skip_to_content(page)
         tab_to(page, "textarea[name=data]")
         page.keyboard.type("00 00 00 00 02 0e 06 61 6e 6e")
-        tab_to(page, "main button[type=submit]")
-        page.keyboard.press("Enter")
+        press_enter_on(page, "main button[type=submit]")
         expect(page.locator(".reading").first).to_contain_text(f"{SUBJECT} version 1")
         expect(page.get_by_label("The record")).to_contain_text("ann")
 
@@ -182,28 +179,22 @@ def test_may_i_delete_this_and_recover_it(browser: Browser, address: str, width:
     with open_page(browser, width=width, dark=dark) as page:
         page.goto(f"{address}/ui/subjects/{name}")
         skip_to_content(page)
-        tab_to(page, 'a.button[href$="/delete"]')
-        page.keyboard.press("Enter")
+        press_enter_on(page, 'a.button[href$="/delete"]')
         page.wait_for_url("**/delete*")
         expect(page.locator("main")).to_contain_text("cannot be deleted now")
         skip_to_content(page)
-        tab_to(page, f'main a[href*="{name}-trips"]')
-        page.keyboard.press("Enter")
+        press_enter_on(page, f'main a[href*="{name}-trips"]')
         page.wait_for_url(f"**/{name}-trips*")
         skip_to_content(page)
-        tab_to(page, 'a.button[href$="/delete"]')
-        page.keyboard.press("Enter")
+        press_enter_on(page, 'a.button[href$="/delete"]')
         page.wait_for_url("**/delete*")
         skip_to_content(page)
-        tab_to(page, "main button.danger")
-        page.keyboard.press("Enter")
+        press_enter_on(page, "main button.danger")
         page.wait_for_url("**/versions?done=deleted*")
         skip_to_content(page)
-        tab_to(page, 'a[href$="/recover"]')
-        page.keyboard.press("Enter")
+        press_enter_on(page, 'a[href$="/recover"]')
         page.wait_for_url("**/recover*")
         skip_to_content(page)
-        tab_to(page, "main tbody button")
-        page.keyboard.press("Enter")
+        press_enter_on(page, "main tbody button")
         page.wait_for_url("**done=recovered*")
         expect(page.get_by_role("status")).to_contain_text("Recovered")

@@ -21,7 +21,7 @@ from stele.errors import NotFound
 from stele.protocol import cncf_uris
 from stele.protocol.cncf import group_id_of, namespace_of
 from stele.protocol.replication import ReplicaState, ReplicaVersion, SubjectName
-from stele.replicate.dump_versions import next_life
+from stele.replicate.dump_versions import give_next_lives
 from stele.replicate.foreign_api import AT_ONCE, ForeignApi, parse_format, parse_time, split_text
 from stele.replicate.registries import Changes, SourceListing
 
@@ -138,12 +138,8 @@ class CncfSource:
 
     def rename_revived(self, rows: list[ReplicaVersion], buried: Mapping[str, ReplicaState]) -> list[ReplicaVersion]:
         """Return the rows, with the uid of a next life for those whose uid is of this source's making."""
-        return [
-            replace(row, uid=next_life(row.uid))
-            if row.uid in buried and not buried[row.uid].is_listed and row.uid == _make_uid(row)
-            else row
-            for row in rows
-        ]
+        made = {row.uid for row in rows if row.uid == _make_uid(row)}
+        return give_next_lives(rows, {uid: state for uid, state in buried.items() if uid in made})
 
     def close(self) -> None:
         """Close connections."""

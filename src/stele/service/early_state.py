@@ -15,11 +15,19 @@ from stele.service.old_records import read_entry
 from stele.storage.chained_log import ChainedLog
 from stele.storage.high_water_mark import LogPosition
 
-__all__ = ["EarlyState", "load_early_state"]
+__all__ = ["EarlyState", "decode_snapshot", "load_early_state"]
 
 _TAIL: Final = 20_000
 """Records that are read after the snapshot, at most: the rest is left to the workers, which answer meanwhile."""
 _PAGE: Final = 1000
+
+
+def decode_snapshot(stored: tuple[int, bytes | memoryview] | None) -> tuple[State, int]:
+    """Return the state that a snapshot of a log holds, and its seq; an empty state and 0 for none that can be used."""
+    state = load_state(stored[1]) if stored is not None else None
+    if stored is None or state is None or state.seq != stored[0]:
+        return State(), 0
+    return state, stored[0]
 
 
 class EarlyState(NamedTuple):
@@ -35,11 +43,7 @@ async def load_early_state(log: ChainedLog) -> EarlyState:
 
     Raises `StoreError` for a log that cannot be read, `DamagedLog` for one that lost records.
     """
-    stored = await log.load_snapshot()
-    state = load_state(stored[1]) if stored is not None else None
-    snapshot_seq = stored[0] if stored is not None and state is not None else 0
-    if state is None or state.seq != snapshot_seq:
-        state, snapshot_seq = State(), 0
+    state, snapshot_seq = decode_snapshot(await log.load_snapshot())
     while state.seq < snapshot_seq + _TAIL and (entries := await log.tail(state.seq, _PAGE)):
         for entry in entries:
             apply_record(state, entry.seq, read_entry(entry))

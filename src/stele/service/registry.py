@@ -42,7 +42,7 @@ from stele.core.fold import apply_event, apply_record
 from stele.core.model import Attachments, SchemaDocument, SubjectKey, Version
 from stele.core.policy import Policy
 from stele.core.ports import Log, LogEntry
-from stele.core.snapshot import dump_state, load_state
+from stele.core.snapshot import dump_state
 from stele.core.state import State
 from stele.errors import (
     DamagedLog,
@@ -61,7 +61,7 @@ from stele.service import rulesets
 from stele.service.access import CALLER, OPEN_ACCESS, AccessControl
 from stele.service.audit_notes import AuditNotes
 from stele.service.compatibility import CompatibilityChecker
-from stele.service.early_state import EarlyState
+from stele.service.early_state import EarlyState, decode_snapshot
 from stele.service.heap import return_memory
 from stele.service.limits import Limits
 from stele.service.old_records import read_entry
@@ -664,7 +664,8 @@ class Registry:
             if early is not None:
                 self.state, self._snapshot_seq = early.state, early.snapshot_seq
             else:
-                await self._load_snapshot()
+                stored = await self._log.load_snapshot()
+                self.state, self._snapshot_seq = await asyncio.to_thread(decode_snapshot, stored)
             await self._catch_up()
         finally:
             gc.enable()
@@ -673,12 +674,6 @@ class Registry:
         await self._save_snapshot()
         seconds = round(time.perf_counter() - started, 3)
         _logger.info("loaded", seq=self.state.seq, schemas=len(self.state.contents), seconds=seconds)
-
-    async def _load_snapshot(self) -> None:
-        stored = await self._log.load_snapshot()
-        state = await asyncio.to_thread(load_state, stored[1]) if stored is not None else None
-        if state is not None and stored is not None and state.seq == stored[0]:
-            self.state, self._snapshot_seq = state, stored[0]
 
     async def _save_snapshot(self, *, always: bool = False) -> None:
         if not always and self.state.seq - self._snapshot_seq < _SNAPSHOT_EVERY:

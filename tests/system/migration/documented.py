@@ -21,12 +21,15 @@ _MOST = 24
 _DATE = re.compile(r"\n#\w{3} \w{3} \d.* UTC \d{4}\n")
 """The line of a properties file that says when it was asked for."""
 
+_OF_THE_NODE = "/api/refusals"
+"""What a node remembers beside the log, and no archive brings."""
+
 Answers = dict[str, tuple[int, Any]]
 
 
 def crawl_documents(http: httpx.Client, names: list[str]) -> Answers:
     """Answers by path; names are tried wherever a path has room for one, and so is what the answers call likewise."""
-    paths = [path for path in _list_paths(http) if not path.startswith("/contexts/{")]
+    paths = [path for path in _list_paths(http) if not path.startswith("/contexts/{") and path != _OF_THE_NODE]
     answers: Answers = {}
     found: dict[str, set[str]] = {}
     for path in sorted(paths, key=lambda path: path.count("{")):

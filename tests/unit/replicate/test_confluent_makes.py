@@ -33,20 +33,6 @@ def boxes() -> Iterator[list[RegistryBox]]:
         yield [first, second]
 
 
-@pytest.fixture
-def a(boxes: list[RegistryBox]) -> RegistryBox:
-    """What stands behind the registry of another make."""
-    boxes[0].reset()
-    return boxes[0]
-
-
-@pytest.fixture
-def b(boxes: list[RegistryBox]) -> RegistryBox:
-    """Our registry."""
-    boxes[1].reset()
-    return boxes[1]
-
-
 class OtherMake(httpx.BaseTransport):
     """A registry with less than ours: without routes, parameters and entity tags.
 
@@ -90,12 +76,12 @@ def karapace(box: RegistryBox, *more: str) -> OtherMake:
     return OtherMake(box, missing=missing, ignored=("offset", "limit", "subjectPrefix", "aliases", *more))
 
 
-def paged(box: RegistryBox) -> OtherMake:
+def registry_with_pages(box: RegistryBox) -> OtherMake:
     """A registry with pages and without tags, as Confluent's is."""
     return OtherMake(box, missing=(), ignored=())
 
 
-def listless(box: RegistryBox) -> OtherMake:
+def registry_without_lists(box: RegistryBox) -> OtherMake:
     """A registry without `/schemas`, as Redpanda's and Apicurio's are."""
     return OtherMake(box, missing=(("GET", "/schemas"),), ignored=())
 
@@ -201,7 +187,7 @@ def test_a_tagged_list_does_not_come_again(a: RegistryBox) -> None:
 def test_a_paged_list_is_looked_at_by_its_end(a: RegistryBox, monkeypatch: pytest.MonkeyPatch) -> None:
     """Without tags a look costs a small part of the lists, and sees what comes and goes; later looks see the rest."""
     fill(a, 40)
-    make = paged(a)
+    make = registry_with_pages(a)
     source = open_source(a, make)
     position = source.wait_for_changes("", 0).position
     whole = sum(size for path, size, _ in make.asked if path == "/schemas")
@@ -231,7 +217,7 @@ def test_a_paged_list_is_looked_at_by_its_end(a: RegistryBox, monkeypatch: pytes
 def test_without_lists_changed_subjects_are_named(a: RegistryBox, b: RegistryBox) -> None:
     """A registry without `/schemas` is asked for numbers alone, and what changed is read and nothing else."""
     fill(a, 5)
-    make = listless(a)
+    make = registry_without_lists(a)
     replicator = Replicator(open_source(a, make), stele(b))
     position = replicator.source.wait_for_changes("", 0).position
     assert replicator.synchronize().registered == 5

@@ -27,20 +27,6 @@ def boxes() -> Iterator[list[RegistryBox]]:
 
 
 @pytest.fixture
-def a(boxes: list[RegistryBox]) -> RegistryBox:
-    """The source."""
-    boxes[0].reset()
-    return boxes[0]
-
-
-@pytest.fixture
-def b(boxes: list[RegistryBox]) -> RegistryBox:
-    """The target."""
-    boxes[1].reset()
-    return boxes[1]
-
-
-@pytest.fixture
 def http(a: RegistryBox) -> Iterator[httpx.Client]:
     """Requests to the source."""
     with httpx.Client(transport=a.transport, base_url=a.url) as client:

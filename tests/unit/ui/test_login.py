@@ -33,7 +33,7 @@ def users(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def opened(tmp_path: Path, users: Path) -> Iterator[tuple[InProcessServer, httpx.Client]]:
+def server_and_client(tmp_path: Path, users: Path) -> Iterator[tuple[InProcessServer, httpx.Client]]:
     """A server that asks everybody who he is; ann may do everything, others read."""
     (tmp_path / "keys.json").write_bytes(httpx.Response(200, json=ISSUER.key_set).content)
     yield from open_server(
@@ -49,9 +49,9 @@ def opened(tmp_path: Path, users: Path) -> Iterator[tuple[InProcessServer, httpx
 
 
 @pytest.fixture
-def client(opened: tuple[InProcessServer, httpx.Client]) -> httpx.Client:
+def client(server_and_client: tuple[InProcessServer, httpx.Client]) -> httpx.Client:
     """A client of that server, which keeps cookies as a browser does."""
-    return opened[1]
+    return server_and_client[1]
 
 
 ISSUER = TokenIssuer()

@@ -33,9 +33,10 @@ MOUNTED_PREFIX = "stele.base"
 """Key of the ASGI scope under which the server leaves what it took off the front of the path; absent: nothing."""
 
 REFUSAL = "stele.refusal"
+"""Key of the ASGI scope under which the server leaves the error with which a request is to be refused; absent: none."""
+
 ANSWERS_ANYBODY = "stele_answers_anybody"
 """Option of an endpoint that also those may ask who have not proved who they are: to log in, for one."""
-"""Key of the ASGI scope under which the server leaves the error with which a request is to be refused; absent: none."""
 
 REQUEST_SECONDS = "stele.request_seconds"
 """Key of the ASGI scope under which the server leaves how long a request may take; absent: as long as it likes."""

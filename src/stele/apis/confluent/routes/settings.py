@@ -30,14 +30,14 @@ from stele.core.access import Operation
 from stele.core.commands import ChangeSettings, ClearMode, ClearSettings, ModeOutcome, SetMode, SettingsOutcome
 from stele.core.decide.decision import require_writable
 from stele.core.model import DEFAULT_NAMESPACE, Mode, Settings, SettingsLevel, SubjectKey
-from stele.core.policy import Policy
+from stele.core.policy import BACKWARD, Policy
 from stele.errors import ModeChangeRefused, SettingNotFound, SubjectNotFound, TooLarge, UnknownMode
 from stele.service.validators import require_known
 
 _CONFIG = [*with_context_prefix("/config"), *with_context_prefix("/config/{subject:str}")]
 _MODE = [*with_context_prefix("/mode"), *with_context_prefix("/mode/{subject:str}")]
 _TOP = SettingsLevel(DEFAULT_NAMESPACE)
-"""What a path without subject and context means: it always has a value, that of the registry if none is set."""
+"""What a path without subject and context means: it always has a value, the server's default if none is set."""
 
 
 @get(_CONFIG, **READ, opt=access(Operation.READ))
@@ -54,8 +54,10 @@ async def get_config(
     if is_true(default_to_global):
         return words.config_out(queries.settings_for(state, level), words.find_effective_policy(state, level))
     own = state.settings_at(level)
+    if level == _TOP:
+        return words.config_out(own or Settings(), (own.policy if own is not None else None) or BACKWARD)
     policy = words.find_default_policy(state, level)
-    if own is None and policy is None and level != _TOP:
+    if own is None and policy is None:
         raise SettingNotFound(level_name(level), "compatibility")
     return words.config_out(own or Settings(), words.find_effective_policy(state, level))
 
@@ -124,11 +126,11 @@ async def get_mode(
         ):
             raise SubjectNotFound(level_name(level))
         own = queries.mode_for(state, level)
-    elif level == _TOP or is_true(default_to_global) or state.mode_at(_TOP) is Mode.READONLY_OVERRIDE:
+    elif is_true(default_to_global) or state.mode_at(_TOP) is Mode.READONLY_OVERRIDE:
         own = queries.mode_for(state, level)
-    elif own is None:
+    elif own is None and level != _TOP:
         raise SettingNotFound(level_name(level), "mode")
-    return api.ModeBody(own.value)
+    return api.ModeBody((own or Mode.READWRITE).value)
 
 
 @put(_MODE, operation_class=openapi_body(api.ModeUpdateRequest), **WRITE, opt=access(Operation.CHANGE_POLICY))
@@ -162,10 +164,9 @@ async def delete_mode(
     state = await operations.registry.fresh_state()
     if state.mode_at(level) is None and level != _TOP and not is_true(recursive):
         raise SubjectNotFound(level_name(level))
-    in_force = queries.mode_for(state, level) if level == _TOP else None
     outcome = await operations.execute(ClearMode(level, recursive=is_true(recursive)))
     assert isinstance(outcome, ModeOutcome)
-    before = outcome.mode or in_force
+    before = outcome.mode or (Mode.READWRITE if level == _TOP else None)
     return api.ModeBody(before.value if before is not None else None)
 
 

@@ -17,7 +17,7 @@ from stele.apis.native.routes.journal import After, Limit
 from stele.core.access import Operation
 from stele.service.audit import AuditPage, AuditReader
 from stele.service.journal import MOST_RECORDS
-from stele.service.refusals import MOST_REFUSALS, RefusalPage, read_refusals
+from stele.service.refusals import KINDS, MOST_REFUSALS, RefusalPage, read_refusals
 from stele.service.registry import Registry
 
 _LAST = 2**63 - 1
@@ -26,7 +26,7 @@ Text = Annotated[str, QueryParameter(description="part of a caller, subject, add
 Kind = Annotated[
     str,
     QueryParameter(
-        schema_extra={"type": "string", "enum": ["", "registration_refused", "refused"]},
+        schema_extra={"type": "string", "enum": ["", *KINDS]},
         description="`registration_refused`: by the policy; `refused`: for want of a right; empty: both",
     ),
 ]
