@@ -1,7 +1,7 @@
 """Exporters: what is copied into another registry, how far each one is, and how it is paused, resumed and set back.
 
-They are documents of one collection; how far one is stands in a collection of its own. `apis.confluent` defines
-them and runs them.
+They are documents of one collection; how far one is stands in a collection of its own. `exporter_definitions` makes
+them, `apis.confluent` runs them.
 """
 
 from __future__ import annotations
@@ -19,7 +19,14 @@ from stele.errors import NotFound
 from stele.service import collections
 from stele.service.change_events import parse_position
 from stele.service.collections import Changes, Items
-from stele.service.delivery.status import EXPORTERS, DeliveryState, DeliveryStatus, find_status, set_state
+from stele.service.delivery.status import (
+    EXPORTERS,
+    DeadEvent,
+    DeliveryState,
+    DeliveryStatus,
+    find_status,
+    set_state,
+)
 from stele.service.disclosure import hide_settings
 from stele.service.registry import Registry
 from stele.service.times import current_millis
@@ -106,18 +113,47 @@ class ExporterProgress(msgspec.Struct, frozen=True):
 
 
 class ExporterOverview(msgspec.Struct, frozen=True):
-    """An exporter for people.
+    """An exporter for people: what it is about, and how far it is.
 
-    exporter         its definition; credentials are hidden
-    progress         how far it is
-    waiting_records  records of the log behind its offset: all of them may be about its subjects
-    status           of its deliveries; None before the first
+    name                   of the exporter
+    owner                  who wrote it last; '' is nobody in particular. What he may not read is not exported
+    context_type           AUTO (a context named after this registry), CUSTOM, NONE or DEFAULT
+    context                of CUSTOM
+    subjects               names or patterns
+    subject_rename_format  names of subjects over there; '' keeps them
+    kek_rename_format      names of keys over there; '' keeps them
+    config                 how the other registry is reached; credentials are hidden
+    state                  what it does
+    offset                 the last record of the log that it is done with; 0: none
+    waiting_records        records of the log behind that: all of them may be about its subjects
+    delivered              changes that were carried over
+    failures               attempts that failed since
+    changed_at             when state, definition or offset changed (milliseconds since 1970 UTC)
+    last_delivery_at       when something was last carried over; 0: never
+    last_failure_at        when an attempt last failed
+    trace                  what stopped it, or what was left out; '' for nothing
+    dead                   changes the other registry will never take, in all; dead_events are the newest of them
     """
 
-    exporter: StoredExporter
-    progress: ExporterProgress
+    name: str
+    owner: str
+    context_type: str
+    context: str
+    subjects: tuple[str, ...]
+    subject_rename_format: str
+    kek_rename_format: str
+    config: dict[str, str]
+    state: ExporterState
+    offset: int
     waiting_records: int
-    status: DeliveryStatus | None = None
+    delivered: int
+    failures: int
+    changed_at: int
+    last_delivery_at: int
+    last_failure_at: int
+    trace: str
+    dead: int
+    dead_events: tuple[DeadEvent, ...]
 
 
 # --- documents --------------------------------------------------------------------------------------------------------
@@ -196,12 +232,16 @@ async def get_exporter(registry: Registry, name: str) -> ExporterOverview:
 
 async def pause_exporter(registry: Registry, name: str, via: str) -> StoredExporter:
     """Let an exporter rest; it goes on from there when it is resumed. Raises `ExporterNotFound`."""
-    return await _edit(registry, lambda items: change_state(items, name, ExporterState.PAUSED, current_millis()), via)
+    return await edit_exporters(
+        registry, lambda items: change_state(items, name, ExporterState.PAUSED, current_millis()), via
+    )
 
 
 async def resume_exporter(registry: Registry, name: str, via: str) -> StoredExporter:
     """Let an exporter run on, also one that an error stopped. Raises `ExporterNotFound`."""
-    made = await _edit(registry, lambda items: change_state(items, name, ExporterState.STARTING, current_millis()), via)
+    made = await edit_exporters(
+        registry, lambda items: change_state(items, name, ExporterState.STARTING, current_millis()), via
+    )
     status = find_status(registry.state, EXPORTERS, made.status_name)
     if status is not None and status.state is DeliveryState.PAUSED:
         await set_state(registry, EXPORTERS, made.status_name, status, DeliveryState.ACTIVE)
@@ -210,21 +250,37 @@ async def resume_exporter(registry: Registry, name: str, via: str) -> StoredExpo
 
 async def reset_exporter(registry: Registry, name: str, via: str) -> StoredExporter:
     """Set an exporter back to the beginning: it carries everything over again. Raises `ExporterNotFound`."""
-    return await _edit(registry, lambda items: reset_offset(items, name, current_millis()), via)
+    return await edit_exporters(registry, lambda items: reset_offset(items, name, current_millis()), via)
 
 
-async def _edit(
+async def edit_exporters(
     registry: Registry, change: Callable[[Items], tuple[Changes, StoredExporter]], via: str
 ) -> StoredExporter:
+    """Change the document of an exporter, and return it. Raises what the change raises."""
     return await collections.edit_collection(registry, COLLECTION, change, via=via)
 
 
 def _describe(state: State, exporter: StoredExporter) -> ExporterOverview:
-    status = find_status(state, EXPORTERS, exporter.status_name)
-    position = 0 if status is None else parse_position(status.position).seq
+    status = find_status(state, EXPORTERS, exporter.status_name) or DeliveryStatus("0")
+    progress = find_progress(state, exporter)
     return ExporterOverview(
-        replace(exporter, config=hide_config(exporter)),
-        find_progress(state, exporter),
-        max(state.seq - position, 0),
-        status,
+        name=exporter.name,
+        owner=exporter.owner.name if exporter.owner is not None else "",
+        context_type=exporter.context_type,
+        context=exporter.context,
+        subjects=exporter.subjects,
+        subject_rename_format=exporter.subject_rename_format,
+        kek_rename_format=exporter.kek_rename_format,
+        config=hide_config(exporter),
+        state=progress.state,
+        offset=progress.offset,
+        waiting_records=max(state.seq - progress.offset, 0),
+        delivered=status.delivered,
+        failures=status.failures,
+        changed_at=progress.ts,
+        last_delivery_at=status.last_delivery_at,
+        last_failure_at=status.last_failure_at,
+        trace=progress.trace,
+        dead=status.dead,
+        dead_events=status.dead_events,
     )

@@ -59,7 +59,7 @@ class AuditTrailPage(msgspec.Struct, frozen=True):
 
 
 class EventsPage(msgspec.Struct, frozen=True):
-    """Who is told of changes, and how far each is; exporters are those that have sent something."""
+    """Who is told of changes, and how far each is."""
 
     subscriptions: Sequence[SubscriptionOverview]
     exporters: Sequence[ExporterOverview]
