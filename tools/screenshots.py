@@ -80,6 +80,7 @@ PAGES: Final[Mapping[str, str]] = MappingProxyType(
         "pipelines": "/ui/pipelines",
         "pipeline": "/ui/pipelines/orders",
         "subscription": "/ui/events/{subscription}",
+        "exporters": "/ui/exporters",
         "exporter": "/ui/exporters/west",
         "replications": "/ui/replications",
         "replication": "/ui/replications/from-main",

@@ -73,7 +73,7 @@ DONE: Final = MappingProxyType(
         "resumed": "Resumed.",
         "created": "Created. It begins at once, unless it is paused.",
         "changed": "Changed. It goes on with what you saved.",
-        "reset": "Set back to the beginning: it carries everything over again.",
+        "reset": "Reset: it carries everything over again from the beginning.",
         "ended": "Deleted. What it copied stays where it is.",
     }
 )

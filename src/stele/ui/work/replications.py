@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 import msgspec
@@ -20,6 +20,7 @@ from stele.service.replication.documents import (
     ReplicationDirection,
     ReplicationOverview,
     RunState,
+    StoredConflict,
     create_replication,
     delete_replication,
     get_replication,
@@ -34,7 +35,7 @@ _NO_URL: Final = (
     "This server has no public_url, which is the authority of its schemas. Set it first: no replication runs without."
 )
 _STATES: Final = {"pause": (RunState.PAUSED, "paused"), "resume": (RunState.RUNNING, "resumed")}
-_ADVICE: Final = {
+_ADVICE: Final[Mapping[str, str]] = {
     ConflictCode.AUTHORITY_DIFFERS: "Rename, or delete one of the two subjects.",
     ConflictCode.NUMBER_TAKEN: "Delete that version at the target.",
     ConflictCode.URI_TAKEN: "Ask who gave the URI twice.",
@@ -87,17 +88,17 @@ class ReplicationsPage(msgspec.Struct, frozen=True):
 
 
 class ConflictRow(msgspec.Struct, frozen=True):
-    """A version that cannot be replicated.
+    """Versions of a subject that cannot be replicated, all for one reason.
 
-    name     qualified name of its subject at the target
-    version  number; 0: the settings of the subject
-    code     why, a `ConflictCode`
-    why      more of it
-    advice   what settles it
+    name      qualified name of the subject at the target; '' is the whole registry
+    versions  their numbers; 0 is the settings of the subject
+    code      why, a `ConflictCode`
+    why       more of it
+    advice    what settles it
     """
 
     name: str
-    version: int
+    versions: Sequence[int]
     code: str
     why: str
     advice: str
@@ -134,18 +135,8 @@ async def submit_replication(page: PageRequest, form: Form) -> msgspec.Struct:
 async def view_replication(page: PageRequest) -> ReplicationPage:
     """Show how far a replication is, what it replicates, and what stands in its way."""
     found = await get_replication(page.registry, page.get_segment("replication"))
-    rows = [
-        ConflictRow(
-            qualify_name(SubjectKey(row.namespace, row.subject)),
-            row.version,
-            row.code,
-            row.why,
-            _ADVICE[ConflictCode(row.code)] if row.code in ConflictCode else "",
-        )
-        for row in found.status.conflicts
-    ]
     refusal = page.find_refusal(Operation.MANAGE_EXPORTERS, is_change=True)
-    return ReplicationPage(found, rows, _find_obstacle(page), refusal)
+    return ReplicationPage(found, _group_conflicts(found.status.conflicts), _find_obstacle(page), refusal)
 
 
 async def submit_state(page: PageRequest, form: Form) -> msgspec.Struct:
@@ -170,6 +161,8 @@ async def _show_list(
         or _find_obstacle(page)
         for operation in (Operation.IMPORT, Operation.EXPORT)
     ]
+    if refusals[0] and not refusals[1]:
+        entered = msgspec.structs.replace(entered, direction=ReplicationDirection.PUSH.value)
     return ReplicationsPage(
         await list_replications(page.registry),
         _find_obstacle(page),
@@ -179,6 +172,17 @@ async def _show_list(
         entered=entered,
         problems=problems,
     )
+
+
+def _group_conflicts(conflicts: Sequence[StoredConflict]) -> list[ConflictRow]:
+    """Return conflicts by subject and reason, in their order."""
+    groups: dict[tuple[str, str, str, str], list[int]] = {}
+    for row in conflicts:
+        groups.setdefault((row.namespace, row.subject, row.code, row.why), []).append(row.version)
+    return [
+        ConflictRow(qualify_name(SubjectKey(namespace, subject)), versions, code, why, _ADVICE.get(code, ""))
+        for (namespace, subject, code, why), versions in groups.items()
+    ]
 
 
 def _find_obstacle(page: PageRequest) -> str:
