@@ -121,7 +121,6 @@ class ExporterOverview(msgspec.Struct, frozen=True):
     context                of CUSTOM
     subjects               names or patterns
     subject_rename_format  names of subjects over there; '' keeps them
-    kek_rename_format      names of keys over there; '' keeps them
     config                 how the other registry is reached; credentials are hidden
     state                  what it does
     offset                 the last record of the log that it is done with; 0: none
@@ -141,7 +140,6 @@ class ExporterOverview(msgspec.Struct, frozen=True):
     context: str
     subjects: tuple[str, ...]
     subject_rename_format: str
-    kek_rename_format: str
     config: dict[str, str]
     state: ExporterState
     offset: int
@@ -270,7 +268,6 @@ def _describe(state: State, exporter: StoredExporter) -> ExporterOverview:
         context=exporter.context,
         subjects=exporter.subjects,
         subject_rename_format=exporter.subject_rename_format,
-        kek_rename_format=exporter.kek_rename_format,
         config=hide_config(exporter),
         state=progress.state,
         offset=progress.offset,

@@ -50,7 +50,6 @@ class ExporterEntry(msgspec.Struct, frozen=True):
     context: str = ""
     subjects: str = "*"
     subject_rename_format: str = ""
-    kek_rename_format: str = ""
     config: str = '{\n  "schema.registry.url": ""\n}'
 
 
@@ -136,7 +135,6 @@ def _make_entry(found: ExporterOverview) -> ExporterEntry:
         found.context,
         "\n".join(found.subjects),
         found.subject_rename_format,
-        found.kek_rename_format,
         msgspec.json.format(msgspec.json.encode(found.config), indent=2).decode(),
     )
 
@@ -158,7 +156,6 @@ def _read_change(entered: ExporterEntry) -> ExporterChange:
         context=entered.context,
         subjects=split_lines(entered.subjects),
         subject_rename_format=entered.subject_rename_format,
-        kek_rename_format=entered.kek_rename_format,
         config=config,
     )
 

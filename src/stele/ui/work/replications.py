@@ -155,22 +155,27 @@ async def submit_state(page: PageRequest, form: Form) -> msgspec.Struct:
 async def _show_list(
     page: PageRequest, entered: ReplicationEntry, problems: Sequence[FieldProblem]
 ) -> ReplicationsPage:
-    refusals = [
-        page.find_refusal(Operation.MANAGE_EXPORTERS, is_change=True)
-        or page.find_refusal(operation, is_change=True)
-        or _find_obstacle(page)
-        for operation in (Operation.IMPORT, Operation.EXPORT)
-    ]
-    if refusals[0] and not refusals[1]:
+    pull, push = _find_refusal(page, Operation.IMPORT), _find_refusal(page, Operation.EXPORT)
+    if pull and not push:
         entered = msgspec.structs.replace(entered, direction=ReplicationDirection.PUSH.value)
     return ReplicationsPage(
         await list_replications(page.registry),
         _find_obstacle(page),
-        *refusals,
+        pull,
+        push,
         kinds=list(RegistryKind),
         scopes=list(SettingsScope),
         entered=entered,
         problems=problems,
+    )
+
+
+def _find_refusal(page: PageRequest, right: Operation) -> str:
+    """Return why the caller cannot begin a replication that wants a right besides that of all of them."""
+    return (
+        page.find_refusal(Operation.MANAGE_EXPORTERS, is_change=True)
+        or page.find_refusal(right, is_change=True)
+        or _find_obstacle(page)
     )
 
 
