@@ -141,3 +141,8 @@ def test_events_show_how_far_everybody_is() -> None:
         text = client.get("/ui/events").text
         assert "1,234" in text
         assert "✗ stopped by an error" in text
+        failing = DeliveryStatus("1", failures=3, last_code="no_answer", last_detail="gone")
+        server.run(save_status(server.registry, EXPORTERS, name, failing))
+        text = client.get("/ui/exporters/east").text
+        assert "~ running, attempts fail" in text
+        assert "3 attempts failed: no_answer gone" in text
