@@ -120,7 +120,7 @@ def test_every_dialect_reads_what_its_view_names(ids: str) -> None:
 
 def test_events_show_how_far_everybody_is() -> None:
     """Subscriptions and exporters have their state, what was delivered and what waits."""
-    for server, client in open_server():
+    for server, client in open_server(event_delivery=False):
         subscription = {"sink": "https://sink.example.org/x", "protocol": "HTTP"}
         assert client.post("/subscriptions", json=subscription).status_code == 201
         register(client, "orders", '"string"')
@@ -141,6 +141,7 @@ def test_events_show_how_far_everybody_is() -> None:
         text = client.get("/ui/events").text
         assert "1,234" in text
         assert "✗ stopped by an error" in text
+        assert client.post("/ui/exporters/east", data={"action": "resume"}).status_code == 303
         failing = DeliveryStatus("1", failures=3, last_code="no_answer", last_detail="gone")
         server.run(save_status(server.registry, EXPORTERS, name, failing))
         text = client.get("/ui/exporters/east").text
