@@ -28,7 +28,7 @@ from stele.spark.pipeline.status import (
     read_status,
     records_per_second,
 )
-from stele.spark.registry.snapshot import PinnedSchemas
+from stele.spark.registry import PinnedSchemas
 
 SUBJECT = "orders-value"
 START = 1_700_000_000.0

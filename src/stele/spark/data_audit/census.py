@@ -21,10 +21,18 @@ from stele.pictures import draw_story_line
 from stele.protocol.history import SubjectHistory
 from stele.spark.data_audit.aggregation import RecordColumn, add_counts, aggregate_records, greatest_known
 from stele.spark.data_audit.audit_scope import AuditedVersion, AuditScope, SubjectLike, VersionLocation, load_scope
-from stele.spark.data_audit.charts import Bars, bucket_days
-from stele.spark.data_audit.report import AuditReport, Fact, ReportState, Section, format_micros, pluralize
+from stele.spark.data_audit.report import (
+    AuditReport,
+    Bars,
+    Fact,
+    ReportState,
+    Section,
+    bucket_days,
+    format_micros,
+    pluralize,
+)
 from stele.spark.data_audit.schema_stats import NO_ID, SchemaStats, SchemaStatsAggregator
-from stele.spark.registry.clients import PATIENCE, RegistryLike, as_picklable, get_client, retry_unavailable
+from stele.spark.registry import PATIENCE, RegistryLike, as_picklable, get_client, retry_unavailable
 from stele.spark.session import require_spark
 from stele.spark.wires import WireLike
 
