@@ -25,8 +25,8 @@ from tests.unit.spark.avro_cases import LEAVES, Cases, framed, schema, unframed
 
 from stele.errors import EncodeError
 from stele.formats.avro import AvroSchema
+from stele.spark.decode.errors import error_structs
 from stele.spark.decode.jvm_expressions import decoding, encoding
-from stele.spark.decode.records import error_structs
 from stele.spark.decode.schema_lookup_worker import WriterPrograms
 from stele.spark.engines import get_engine
 from stele.spark.engines.base import Decoded, Decoder, Encoder, Engine, FindWriter

@@ -22,8 +22,9 @@ from stele.formats.conversion.model import Loss
 from stele.spark.data_audit.aggregation import limit_kinds
 from stele.spark.data_audit.report import AuditReport, Bars, Fact, ReportState, Section, pluralize
 from stele.spark.data_audit.transcoders import HeaderMerger
+from stele.spark.decode.errors import error_structs, raise_first_error
 from stele.spark.decode.planning import plan_read, plan_write
-from stele.spark.decode.records import ReadPlan, WritePlan, error_structs, raise_first_error
+from stele.spark.decode.records import ReadPlan, WritePlan
 from stele.spark.decode.rules import RulesLike
 from stele.spark.engines import get_engine
 from stele.spark.registry import PATIENCE, ReaderLike, RegistryLike, SchemaLookup, as_picklable, pin_schemas

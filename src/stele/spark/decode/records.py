@@ -1,7 +1,6 @@
 """From a column of records to a column of values and back: wire, rules, formats and types put together.
 
-All parts of the Spark package decode and encode by this, so that they take the same wires, formats and choices. Bad
-records are here as users see them: the error struct of `from_registry`, and the error that fails a task.
+All parts of the Spark package decode and encode by this, so that they take the same wires, formats and choices.
 
 In topics with several types each record goes to the column of its type. A record belongs to the subject that holds its
 schema. One that was registered since, or in another subject, belongs where its type has the name of the reader's.
@@ -19,19 +18,15 @@ import pyarrow.compute as pc
 from stele.client import ResolvedSchema, SchemaSnapshot
 from stele.client.serdes.rules.model import RuleMode
 from stele.client.serdes.schemas import parse_schema
-from stele.errors import DataError, DecodeError, Invalid
+from stele.errors import DataError, Invalid
 from stele.formats.protobuf import indexes_of
 from stele.spark.decode.formats import decoder_for, encoder_for, generic, type_for
 from stele.spark.decode.rules import READ_MODES, REENCODED_ID, RuleEncoder, RuleRunner, RulesLike, find_rule
 from stele.spark.engines.arrow import ArrowType, Column
 from stele.spark.engines.base import Decoded, Decoder, ErrorColumns
 from stele.spark.engines.error_codes import (
-    CODE_NAMES,
     ErrorCode,
     RecordError,
-    describe_error,
-    describe_errors,
-    names_schema_id,
 )
 from stele.spark.registry import PATIENCE, PinnedSchemas, RegistryLike, SchemaLookup
 from stele.spark.wires import Framer, Prefix, Wire
@@ -40,49 +35,6 @@ from stele.wire.confluent import encode_indexes
 
 if TYPE_CHECKING:
     from stele.spark.engines.arrow import ArrowType
-
-
-def error_type(id_type: ArrowType = None) -> ArrowType:
-    """Return the type of the error struct: (schema_id, offset, code, reason).
-
-    Args:
-        id_type: Type of the wire's ids, a 32-bit integer unless said otherwise.
-    """
-    import pyarrow as pa
-
-    kinds = [("schema_id", id_type or pa.int32()), ("offset", pa.int32()), ("code", pa.string())]
-    return pa.struct([*kinds, ("reason", pa.string())])
-
-
-def error_structs(decoded: Decoded) -> Column:
-    """Return the error struct of each record, null for good ones; `offset` is null where nobody knows it."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
-    bad = decoded.is_bad()
-    offsets = pc.if_else(pc.less(decoded.offsets, pa.scalar(0, pa.int32())), None, decoded.offsets)
-    names = pa.array(CODE_NAMES, pa.string()).take(decoded.codes.cast(pa.int32()))
-    parts = [decoded.schema_ids, offsets, names, describe_errors(decoded)]
-    return pa.StructArray.from_arrays(parts, fields=list(error_type(decoded.schema_ids.type)), mask=pc.invert(bad))
-
-
-def raise_first_error(decoded: Decoded) -> None:
-    """Raise `DecodeError` for the first bad record of a batch, if there is one."""
-    bad = decoded.bad_rows()
-    if not len(bad):
-        return
-    row = bad[0].as_py()
-    code, offset = ErrorCode(decoded.codes[row].as_py()), decoded.offsets[row].as_py()
-    schema_id, detail = decoded.schema_ids[row].as_py(), decoded.details[row].as_py()
-    reason = describe_error(code, decoded.id_label, schema_id, detail)
-    raise decode_error(code, reason, schema_id, None if offset < 0 else offset)
-
-
-def decode_error(code: ErrorCode, reason: str, schema_id: object, offset: int | None) -> DecodeError:
-    """Return the exception for a bad record, which names its id and offset unless the reason does."""
-    if schema_id is None or names_schema_id(code):
-        return DecodeError(reason)
-    return DecodeError(f"{reason} (schema id {schema_id})", offset=offset)
 
 
 Decode: TypeAlias = Callable[[Column], Decoded]

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from stele.client import ResolvedSchema
 from stele.errors import EncodeError, Invalid
 from stele.formats.avro.model import AvroRecord, AvroType, AvroUnion
-from stele.spark.decode.records import error_structs, error_type, raise_first_error
+from stele.spark.decode.errors import error_structs, error_type, raise_first_error
 from stele.spark.registry import parse_avro
 
 if TYPE_CHECKING:
