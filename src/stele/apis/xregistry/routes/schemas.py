@@ -84,13 +84,15 @@ async def put_schema(
     chosen = _require_known_default(operations)
     attributes, document = read_headers(request.scope["headers"]), await read_bytes(request)
 
-    def change(update: RequestUpdate) -> bool:
+    def change(update: RequestUpdate) -> tuple[bool, list[str]]:
         entity = update.make_schema(place, identifier)
         version_id = entity.default_id or attributes.get("versionid") or update.generate_version_id(entity)
         update.put_version(entity, version_id, attributes, patch=False, document=document, set_default=chosen)
-        return entity.is_new
+        return entity.is_new, [version_id]
 
-    is_new = await operations.write(change)
+    is_new, versions = await operations.write(change, Level.SCHEMA)
+    if operations.flags.doc:
+        return await _describe_written_schema(operations, place, identifier, versions, is_new=is_new)
     return await schema_document(operations, place, identifier, status=201 if is_new else 200, is_new=is_new)
 
 
@@ -111,13 +113,20 @@ async def _change_schema(
     operations: InjectedOperations, request: Request[Any, Any, Any], group: str, identifier: str, *, patch: bool
 ) -> Response[Any]:
     chosen = _require_known_default(operations)
-    body = await read_object(request, has_headers=True)
+    body = await read_object(request)
 
     def change(update: RequestUpdate) -> tuple[bool, list[str]]:
         entity = update.put_schema(group, identifier, body, patch=patch, is_root=True, set_default=chosen)
         return entity.is_new, [version.id for version in entity.versions.values() if version.is_new]
 
-    is_new, versions = await operations.write(change)
+    is_new, versions = await operations.write(change, Level.SCHEMA)
+    return await _describe_written_schema(operations, group, identifier, versions, is_new=is_new)
+
+
+async def _describe_written_schema(
+    operations: InjectedOperations, group: str, identifier: str, versions: list[str], *, is_new: bool
+) -> Response[Any]:
+    """Return the metadata of a schema after a request that made those versions of it."""
     answer = await operations.describe_schema(group, identifier)
     _, view, entity = await operations.get_schema(group, identifier)
     headers = {"Content-Location": version_url(view, entity, versions[-1])} if versions else {}
@@ -138,7 +147,7 @@ async def post_version(
     attributes: Any
     document: bytes | None = None
     if has_details:
-        attributes = await read_object(request, has_headers=True)
+        attributes = await read_object(request)
         given = parse_value(attributes["versionid"]) if "versionid" in attributes else None
     else:
         attributes, document = read_headers(request.scope["headers"]), await read_bytes(request)
@@ -151,7 +160,7 @@ async def post_version(
         version = update.put_version(entity, version_id, attributes, patch=False, document=document, set_default=chosen)
         return version_id, version.is_new
 
-    version_id, is_new = await operations.write(change)
+    version_id, is_new = await operations.write(change, Level.VERSION)
     status = 201 if is_new else 200
     if not has_details and not operations.flags.doc:
         return await version_document(operations, place, identifier, version_id, status=status, is_new=is_new)
@@ -221,7 +230,7 @@ async def _change_meta(
     def change(update: RequestUpdate) -> None:
         update.put_meta(update.get_schema(place, identifier), body, patch=patch, set_default=chosen)
 
-    await operations.write(change)
+    await operations.write(change, Level.META)
     return json_response(await operations.describe_meta(place, identifier))
 
 
@@ -276,8 +285,9 @@ async def _change_versions(
         entity = update.make_schema(place, identifier)
         return update.put_versions(entity, versions, patch=patch, set_default=chosen)
 
-    written = await operations.write(change)
-    return json_response(dict(await operations.describe_versions(place, identifier, written)))
+    written = await operations.write(change, Level.VERSION, is_collection=True)
+    found = await operations.describe_versions(place, identifier, written)
+    return json_response(dict(operations.sort_collection(found, Level.VERSION)))
 
 
 @delete(_VERSIONS, **DELETE, opt=access(Operation.DELETE))
@@ -300,7 +310,7 @@ async def delete_versions(
         for version in list(found):
             if body is not None:
                 xid = f"{entity.xid}/versions/{version.id}"
-                check_deleted(body[version.id], "version", version.id, version.epoch, xid)
+                check_deleted(update, body[version.id], "version", version.id, version.epoch, xid)
             update.delete_version(entity, version)
         if found or chosen is not None:
             update.finish_deletion(entity, chosen)
@@ -357,7 +367,7 @@ async def _change_version(
     attributes: Any
     document: bytes | None = None
     if has_details:
-        attributes = await read_object(request, has_headers=True)
+        attributes = await read_object(request)
     else:
         attributes, document = read_headers(request.scope["headers"]), await read_bytes(request)
 
@@ -366,7 +376,7 @@ async def _change_version(
         written = update.put_version(entity, version_id, attributes, patch=patch, document=document, set_default=chosen)
         return written.is_new
 
-    is_new = await operations.write(change)
+    is_new = await operations.write(change, Level.VERSION)
     if has_details or operations.flags.doc:
         return await _describe_written_version(operations, place, identifier, version_id, is_new=is_new)
     status = 201 if is_new else 200
