@@ -487,6 +487,8 @@ async def test_references_are_not_written_through(xr: XregistryClient) -> None:
         ("PUT", f"{source}/versions/1$details", avro(A2)),
         ("POST", f"{source}/versions", {"1": avro(A2)}),
         ("PATCH", f"{source}/meta", {"labels": {"a": "b"}}),
+        ("DELETE", f"{source}/versions", None),
+        ("DELETE", f"{source}/versions/1", None),
     ):
         await xr.ask(method, path, body, code="extra_xref_attribute")
     for method in ("PUT", "POST"):

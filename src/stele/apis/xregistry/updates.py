@@ -391,8 +391,7 @@ class RequestUpdate(PendingEntities):
             is_root: Whether the request is about this version alone.
         """
         xid = f"{schema.xid}/versions/{identifier}"
-        if schema.xref:
-            raise RegistryError("extra_xref_attribute", schema.xid, name="versions", singular="schema")
+        require_own_versions(schema)
         values = {
             name: parse_value(raw) if isinstance(raw, msgspec.Raw) else raw
             for name, raw in body.items()
@@ -528,3 +527,9 @@ class RequestUpdate(PendingEntities):
         for version in schema.versions.values():
             if version.is_written:
                 list_ancestors(schema, version)
+
+
+def require_own_versions(schema: ResourceEntity) -> None:
+    """Refuse to change the versions of a schema that stands for another one. Raises `RegistryError`."""
+    if schema.xref:
+        raise RegistryError("extra_xref_attribute", schema.xid, name="versions", singular="schema")

@@ -22,7 +22,7 @@ from stele.apis.xregistry.responses import (
     version_url,
 )
 from stele.apis.xregistry.routes.collections import check_deleted, list_query, read_group_id
-from stele.apis.xregistry.updates import REQUEST, RequestUpdate
+from stele.apis.xregistry.updates import REQUEST, RequestUpdate, require_own_versions
 from stele.core.access import Operation
 
 _SCHEMA = "/schemagroups/{group:str}/schemas/{schema:str}"
@@ -304,6 +304,7 @@ async def delete_versions(
 
     def change(update: RequestUpdate) -> None:
         entity = update.get_schema(place, identifier)
+        require_own_versions(entity)
         found = [
             entity.versions[name] for name in (entity.versions if body is None else body) if name in entity.versions
         ]
@@ -393,6 +394,7 @@ async def delete_version(operations: InjectedOperations, group: Group, schema: S
 
     def change(update: RequestUpdate) -> None:
         entity = update.get_schema(place, identifier)
+        require_own_versions(entity)
         found = entity.versions.get(version_id)
         if found is None:
             raise RegistryError("not_found", f"{entity.xid}/versions/{version_id}")
