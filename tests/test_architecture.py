@@ -161,18 +161,15 @@ DIALECT_EXTRAS = {
     "schema_repo": {"ids": "strategies that give schemas their ids"},
     "xregistry": {
         "attributes": "attributes of each kind of entity, and the check of their values",
-        "bodies": "entities and documents in the bodies of requests",
+        "bodies": "entities and documents in bodies, and attributes in headers beside a document",
         "capabilities": "what the server announces: capabilities and model",
         "commit": "drafts into one transaction",
-        "dot_notation": "paths into entities",
-        "filters": "the flags that choose and order entities",
-        "headers": "attributes in headers beside a document",
+        "filters": "the flags that choose and order entities, and paths into these",
         "pending": "entities that a request touches, as it leaves them",
         "responses": "answers with JSON and with documents",
-        "rules": "rules about versions that need no schema language",
         "serialize": "entities as JSON",
         "updates": "requests applied to entities",
-        "validation": "checks of versions that need a schema language",
+        "validation": "checks of versions: rules about them, and what needs a schema language",
     },
 }
 """Modules only one dialect has, each with what it holds."""
@@ -327,7 +324,7 @@ def test_ranks_inside_client() -> None:
 SPARK_RANKS = (
     (("engines",), "Engines turn frames into columns and back: they know schemas, and no registry, wire or DataFrame."),
     (
-        ("registry", "session", "failures"),
+        ("registry", "session"),
         "What is read of a registry, the session and its failures serve all above and ask for nothing else.",
     ),
     (("wires",), "A wire takes records apart and looks ids up, so it needs the registry and the names of Arrow."),
@@ -370,10 +367,7 @@ FORMATS_RANKS = (
 """The modules and folders of `stele.formats`, lowest first, each rank with its reason: imports go downwards."""
 
 LANGUAGE_VIEWS = {
-    **{
-        name: name
-        for name in ("arrow", "canonical", "codec", "compat", "fields", "from_model", "lint", "outline", "positions")
-    },
+    **{name: name for name in ("arrow", "canonical", "codec", "compat", "from_model", "lint", "outline")},
     **{
         name: name for name in ("apicurio", "audit", "buf", "confluent", "containment", "karapace", "wire", "xregistry")
     },  # rulesets
@@ -383,7 +377,6 @@ LANGUAGE_VIEWS = {
     "to_model": "to_model",
     "flat_schema": "to_model",
     "imports": "imports",
-    "split": "imports",
     "simple_to_model": "to_model",
     "declarations": "compat",
     "findings": "compat",
@@ -408,10 +401,12 @@ VIEWS_IN_VIEWS = {
         "jsonschema.confluent",
         "Two rulesets that compare keyword by keyword report changes by the same names.",
     ),
+    "avro.outline": ("avro.canonical", "An outline prints attributes and defaults as canonical texts do."),
+    "protobuf.outline": ("protobuf.canonical", "An outline spells ranges and visibility as canonical texts do."),
     "thrift.outline": ("thrift.canonical", "A comparison of versions must not report what normalizing takes away."),
-    "xsd.arrow": ("xsd.fields", "A column and a field that may be there several times are one decision."),
+    "xsd.arrow": ("xsd.outline", "A column and a field that may be there several times are one decision."),
     "xsd.findings": ("xsd.codec", "A witness counts only if the codec finds it valid."),
-    "xsd.to_model": ("xsd.fields", "Documentation is read from annotations in one place."),
+    "xsd.to_model": ("xsd.outline", "Documentation is read from annotations in one place."),
 }
 """Views that use another view, each with the reason; the key covers the modules below it, too."""
 

@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 from schemas import ALL
 
 from stele.formats.avro import AVRO
-from stele.spark.engines.selection import get_engine
+from stele.spark.engines import get_engine
 
 BEFORE_V3 = 12
 AFTER_V3 = 12

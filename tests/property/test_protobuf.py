@@ -20,8 +20,8 @@ from stele.formats.protobuf import (
     message_by_indexes,
     message_class,
 )
+from stele.formats.protobuf.canonical import normalize_file
 from stele.formats.protobuf.model import is_map_entry
-from stele.formats.protobuf.normalize import normalize_file
 
 SCALARS = ["int32", "sint64", "uint32", "fixed64", "float", "double", "bool", "string", "bytes"]
 KEYS = ["int32", "string", "bool", "sint64"]

@@ -16,7 +16,7 @@ from stele.core.fold import apply_record
 from stele.core.model import VersionState
 from stele.core.state import State
 from stele.service.journal import list_entries
-from stele.spark.datasource.journal import History
+from stele.spark.datasource.tables import History
 
 
 def read_history(node: Node, until: int) -> History:

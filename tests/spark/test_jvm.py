@@ -20,10 +20,10 @@ from tests.spark.orders import SUBJECT, V1, V2, V3, datum, drop, framed, order
 from stele.client import SchemaRegistryClient
 from stele.errors import Invalid
 from stele.spark import from_registry, to_registry
+from stele.spark.engines import get_engine
 from stele.spark.engines.error_codes import MESSAGES
 from stele.spark.engines.jvm import jar
 from stele.spark.engines.jvm.build import build
-from stele.spark.engines.selection import get_engine
 
 
 @pytest.fixture

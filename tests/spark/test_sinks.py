@@ -25,18 +25,18 @@ from tests.spark.sink_suite import SinkSuite, Step
 from stele.errors import Invalid
 from stele.spark.pipeline.config import TableConfig
 from stele.spark.pipeline.schema_evolution import plan_changes
-from stele.spark.pipeline.sinks import Sink, iceberg, iceberg_maintenance, open_sink, parquet
+from stele.spark.pipeline.sinks import Sink, iceberg, open_sink, parquet
 from stele.spark.pipeline.sinks.file_writer import FileTarget, FileWriter
 from stele.spark.pipeline.sinks.sql_table import HadoopFolder, error_condition, get_jvm
 
 
 class TestIceberg(SinkSuite):
     steps = (
-        Step(iceberg_maintenance, "delete_unreferenced"),
+        Step(iceberg, "delete_unreferenced"),
         Step(iceberg.IcebergSink, "_write_files"),
         Step(iceberg, "commit_files"),
-        Step(iceberg_maintenance, "delete_unreferenced", 2),
-        Step(iceberg_maintenance, "expire_snapshots"),
+        Step(iceberg, "delete_unreferenced", 2),
+        Step(iceberg, "expire_snapshots"),
     )
 
     @pytest.fixture
@@ -113,12 +113,12 @@ def test_two_pipelines_may_begin_one_table_at_once(tmp_path: Path) -> None:
 
 def test_old_snapshots_of_an_iceberg_table_go(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The newest ones stay, no row is lost, and metadata that only the others needed are deleted."""
-    monkeypatch.setattr(iceberg_maintenance, "TOGETHER", 4)
+    monkeypatch.setattr(iceberg, "TOGETHER", 4)
     sink = iceberg.IcebergSink(Mock(), _catalogue(tmp_path), "a.b")
     wanted = StructType([StructField("id", LongType())])
     sink.apply_changes(plan_changes(None, wanted, sink.capabilities), wanted)
     with sink._require_table().transaction() as transaction:
-        transaction.set_properties({iceberg_maintenance.LEAST: "3", iceberg_maintenance.OLDEST: "0"})
+        transaction.set_properties({iceberg.LEAST: "3", iceberg.OLDEST: "0"})
     for batch in range(9):
         table = sink._require_table()
         target = FileTarget(schema_to_pyarrow(table.schema()), f"{table.location()}/data", "stele-", {})
@@ -126,19 +126,17 @@ def test_old_snapshots_of_an_iceberg_table_go(tmp_path: Path, monkeypatch: pytes
             writer.write_rows(pa.RecordBatch.from_pydict({"id": [batch]}))
         iceberg.commit_files(table, list(writer.files), "app", batch)
         time.sleep(0.002)  # no snapshot is old in the millisecond it is made in
-        iceberg_maintenance.expire_snapshots(table)
+        iceberg.expire_snapshots(table)
     table = sink._require_table()
     assert 3 <= len(table.snapshots()) < 3 + 4
     assert sorted(table.scan().to_arrow()["id"].to_pylist()) == [*range(9)]
     assert iceberg.is_committed(table, "app", 8)
     lists = {path.name for path in tmp_path.rglob("snap-*.avro")}
     assert lists == {snapshot.manifest_list.rpartition("/")[2] for snapshot in table.snapshots()}
-    assert iceberg_maintenance.delete_unreferenced(table, f"{table.location()}/data") == []
+    assert iceberg.delete_unreferenced(table, f"{table.location()}/data") == []
     stray = Path(f"{table.location()}/data/stele-stray.parquet".removeprefix("file://"))
     stray.write_bytes(b"")
-    assert iceberg_maintenance.delete_unreferenced(table, f"{table.location()}/data") == [
-        f"{table.location()}/data/{stray.name}"
-    ]
+    assert iceberg.delete_unreferenced(table, f"{table.location()}/data") == [f"{table.location()}/data/{stray.name}"]
     assert not stray.exists()
     assert len(list(stray.parent.glob("*.parquet"))) == 9
 

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from stele.spark.data_audit.aggregation import RecordColumn
     from stele.spark.data_audit.report import HasReport
-    from stele.spark.registry.clients import RegistryLike
+    from stele.spark.registry import RegistryLike
 
 
 class ReportShape(StrEnum):
@@ -67,7 +67,7 @@ class RecordRegistry(RegistryOptions):
         """Return the registry in a form that can travel to Spark's tasks. Raises `InvalidRequest`."""
         if self.registry and self.registry[0].endswith(".json"):
             return load_snapshot(Path(self.registry[0]))
-        from stele.spark.registry.clients import ClientFactory
+        from stele.spark.registry import ClientFactory
 
         found = self.find_connection()
         return ClientFactory(uuid4().hex, found.open_client) if found.has_credentials else ",".join(found.urls)

@@ -14,7 +14,7 @@ from stele.cli.pipeline_file import FileArgument, load_pipeline
 from stele.cli.spark_start import start_spark
 from stele.errors import InvalidRequest
 from stele.spark.pipeline.config import PipelineConfig
-from stele.spark.pipeline.table_snippets import TableTool, write_snippet
+from stele.spark.pipeline.table_reader import TableTool, write_snippet
 
 
 def show(

@@ -23,8 +23,15 @@ from stele.client import ResolvedSchema, Schema, SchemaSnapshot
 from stele.client.names import split_subject as split_name
 from stele.errors import ContentNotFound, Invalid, NotFound
 from stele.spark.decode.tasks import DecodeTask, EncodeTask, field_names
-from stele.spark.registry.clients import PATIENCE, RegistryLike, as_picklable, get_client, retry_unavailable
-from stele.spark.registry.snapshot import ReaderLike, pin_schemas
+from stele.spark.registry import (
+    PATIENCE,
+    ReaderLike,
+    RegistryLike,
+    as_picklable,
+    get_client,
+    pin_schemas,
+    retry_unavailable,
+)
 from stele.spark.session import require_spark
 
 if TYPE_CHECKING:
@@ -341,7 +348,7 @@ def _check_names(names: Sequence[str], added: Sequence[str]) -> None:
 
 def _check_engine(name: str) -> None:
     """Raise on the driver what every task would; whether the session has the engine `jvm` is seen later."""
-    from stele.spark.engines.selection import get_engine
+    from stele.spark.engines import get_engine
 
     if name != "jvm":
         get_engine(name)

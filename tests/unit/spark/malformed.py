@@ -28,10 +28,10 @@ from stele.formats.avro import AVRO
 from stele.spark.decode.formats import decoder_for, encoder_for, type_for
 from stele.spark.decode.planning import plan_read
 from stele.spark.decode.records import RecordDecoder
-from stele.spark.engines.decoded import Decoded
-from stele.spark.engines.defaults import encode_varint
+from stele.spark.engines import get_engine
+from stele.spark.engines.base import Decoded
 from stele.spark.engines.error_codes import describe_errors
-from stele.spark.engines.selection import get_engine
+from stele.spark.engines.resolve import encode_varint
 from stele.spark.wires.base import HEADERS
 from stele.wire import avro_single, confluent, pravega
 

@@ -11,7 +11,7 @@ from pyspark.sql.types import ArrayType, DataType, IntegerType, MapType, StructF
 from stele.client import ResolvedSchema
 from stele.spark.decode.formats import type_for
 from stele.spark.functions import to_spark_types
-from stele.spark.types.comments import with_comments
+from stele.spark.types import with_comments
 from stele.spark.types.metadata import comment_of
 
 AVRO = json.dumps(

@@ -17,10 +17,9 @@ from tests.support.examples import scale_examples
 from tests.unit.spark.avro_cases import Cases, framed, schema, unframed
 
 from stele.errors import EncodeError, Invalid, RegistryUnreachable
-from stele.spark.engines.base import Engine
-from stele.spark.engines.decoded import Decoded
+from stele.spark.engines import get_engine
+from stele.spark.engines.base import Decoded, Engine
 from stele.spark.engines.error_codes import MESSAGES, ErrorCode, describe_errors
-from stele.spark.engines.selection import get_engine
 
 NAMES = ("vm", "python")
 

@@ -20,7 +20,7 @@ from stele.formats.protobuf import message_class
 from stele.spark.decode.formats import COLUMN_FORMATS, decoder_for, encoder_for, type_for
 from stele.spark.decode.formats.json import JsonColumns
 from stele.spark.decode.formats.plans import spark_type
-from stele.spark.engines.decoded import Decoded
+from stele.spark.engines.base import Decoded
 from stele.spark.engines.error_codes import describe_errors
 from stele.wire.confluent import frame
 

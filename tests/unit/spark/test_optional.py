@@ -51,7 +51,7 @@ except NotInstalled as error:
 def test_without_numba_auto_is_the_python_engine() -> None:
     """`auto` falls back, `vm` says what to install."""
     body = """
-from stele.spark.engines.selection import get_engine
+from stele.spark.engines import get_engine
 print(get_engine("auto").name)
 try:
     get_engine("vm")

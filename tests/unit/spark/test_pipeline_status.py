@@ -29,7 +29,7 @@ from stele.spark.pipeline.status import (
     records_per_second,
 )
 from stele.spark.pipeline.used_versions import label_versions, load_pipeline_evolutions
-from stele.spark.registry.snapshot import PinnedSchemas
+from stele.spark.registry import PinnedSchemas
 from stele.testing.registry_box import RegistryBox
 
 SUBJECT = "orders-value"

@@ -20,7 +20,7 @@ from stele.formats.protobuf import message_class
 from stele.spark.decode.planning import plan_read, plan_write
 from stele.spark.decode.records import RecordDecoder, RecordEncoder
 from stele.spark.engines.error_codes import describe_errors
-from stele.spark.registry.snapshot import pin_schemas
+from stele.spark.registry import pin_schemas
 from stele.wire.confluent import frame
 
 

@@ -16,10 +16,9 @@ from tests.unit.spark.test_engines import NAMES, record
 from stele.client import ResolvedSchema
 from stele.errors import EncodeError, Invalid
 from stele.spark.decode.formats import decoder_for, encoder_for, type_for
-from stele.spark.engines.base import Engine
-from stele.spark.engines.decoded import Decoded
+from stele.spark.engines import get_engine
+from stele.spark.engines.base import Decoded, Engine
 from stele.spark.engines.error_codes import MESSAGES, ErrorCode, describe_errors
-from stele.spark.engines.selection import get_engine
 
 DEEP, ENDLESS = MESSAGES[ErrorCode.TOO_DEEP], MESSAGES[ErrorCode.ENDLESS]
 LIST = record(("v", "int"), ("next", ["null", "Node"], None), name="Node")

@@ -9,8 +9,15 @@ import pytest
 
 from stele.client import RegisteredSchema, ResolvedSchema, Schema, SchemaSnapshot
 from stele.errors import ContentNotFound, DataError, Invalid, RegistryUnreachable, VersionNotFound
-from stele.spark.registry.clients import MAX_CLIENTS, ClientFactory, as_picklable, get_client
-from stele.spark.registry.snapshot import UNKNOWN_TTL, SchemaLookup, pin_schemas
+from stele.spark.registry import (
+    MAX_CLIENTS,
+    UNKNOWN_TTL,
+    ClientFactory,
+    SchemaLookup,
+    as_picklable,
+    get_client,
+    pin_schemas,
+)
 
 PINNED = SchemaSnapshot(
     (

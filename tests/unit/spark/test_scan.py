@@ -11,9 +11,9 @@ import pytest
 from stele.client import ResolvedSchema
 from stele.client.serdes.schemas import parse_schema
 from stele.formats.protobuf import message_class
+from stele.spark.decode.formats.base import RowDecoder
 from stele.spark.decode.formats.protobuf import ProtobufColumns
-from stele.spark.decode.formats.rows import RowDecoder
-from stele.spark.engines.decoded import Decoded
+from stele.spark.engines.base import Decoded
 from stele.spark.engines.error_codes import describe_errors
 from stele.wire.confluent import frame
 

@@ -13,8 +13,7 @@ import pytest
 from stele.errors import Invalid, NotFound
 from stele.spark.pipeline.config import PipelineConfig, SourceConfig, TableConfig, load_config
 from stele.spark.pipeline.sinks.iceberg import open_catalog
-from stele.spark.pipeline.table_reader import read_table_head
-from stele.spark.pipeline.table_snippets import TableTool, write_snippet
+from stele.spark.pipeline.table_reader import TableTool, read_table_head, write_snippet
 
 PAGE = Path(__file__).parents[3] / "docs" / "how-to" / "read-tables.md"
 

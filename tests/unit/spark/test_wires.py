@@ -18,8 +18,7 @@ from stele.formats.avro import AVRO
 from stele.spark.decode.planning import plan_read, plan_write
 from stele.spark.decode.records import RecordDecoder, RecordEncoder
 from stele.spark.engines.error_codes import describe_errors
-from stele.spark.registry.clients import retry_unavailable
-from stele.spark.registry.snapshot import PinnedSchemas, SchemaLookup
+from stele.spark.registry import PinnedSchemas, SchemaLookup, retry_unavailable
 from stele.spark.wires import CloudEvents, HeaderGuid, Pravega, RocketMQ, Unframed, Wire, get_wire
 from stele.spark.wires.base import HEADERS
 from stele.wire import avro_single, cloudevents, confluent, pravega

@@ -11,25 +11,12 @@ from stele.apis.http.application import DialectApplication, openapi_config
 from stele.apis.http.requests import decode_segment
 from stele.apis.native.errors import handle_error
 from stele.apis.native.options import NativeOptions
-from stele.apis.native.routes import (
-    access,
-    api_keys,
-    audit,
-    events,
-    history,
-    journal,
-    policies,
-    replications,
-    schema_texts,
-    subscriptions,
-    usage,
-    versions,
-)
+from stele.apis.native.routes import access, audit, events, history, journal, policies, replication, schema_texts, usage
 from stele.core.access import Resource, level_resource
 from stele.service.policies import parse_level_name
 from stele.service.registry import Registry
 
-_MODULES = (schema_texts, policies, journal, audit, usage, history, subscriptions, access, api_keys)
+_MODULES = (schema_texts, policies, journal, audit, usage, history, access)
 
 
 def find_resource(request: Request[Any, Any, Any]) -> Resource:
@@ -42,7 +29,7 @@ def application(registry: Registry, options: NativeOptions | None = None, **lite
     """Return the API as an application of its own. Keyword arguments go to Litestar as they are."""
     options = options or NativeOptions()
     routes = [handler for module in _MODULES for handler in module.create_routes(registry)]
-    for addressed in (events, versions, replications):
+    for addressed in (events, replication):
         routes += addressed.create_routes(registry, options.public_url)
     return DialectApplication(
         route_handlers=routes,

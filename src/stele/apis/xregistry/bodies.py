@@ -1,15 +1,20 @@
-"""Entities and documents in the bodies of requests."""
+"""Entities and documents in bodies, and the attributes of a version in headers beside its document.
+
+Source: docs/protocols/xregistry.md#headers
+"""
 
 from __future__ import annotations
 
 import base64
 import binascii
-from collections.abc import Collection, Mapping
+import re
+from collections.abc import Collection, Iterable, Mapping
 from typing import Any, Final
+from urllib.parse import quote, unquote_to_bytes
 
 import msgspec
 
-from stele.apis.xregistry.attributes import is_id, parse_value
+from stele.apis.xregistry.attributes import VERSION_ATTRIBUTES, is_id, parse_value
 from stele.apis.xregistry.errors import RegistryError
 from stele.apis.xregistry.translate import resolve_format
 
@@ -80,3 +85,92 @@ def check_reference(xref: Any, xid: str) -> str:
     if not is_id(parts[2]) or not is_id(parts[4]) or xref == xid:
         raise RegistryError("malformed_xref", xid, xref=xref[:200], error_detail="it leads to no schema")
     return str(xref)
+
+
+PREFIX: Final = "xRegistry-"
+"""Before the name of an attribute."""
+_DELETED: Final = "null"
+_PRINTABLE: Final = "".join(chr(code) for code in range(0x21, 0x7F) if chr(code) not in '"%')
+_QUOTED = re.compile(r'"((?:[^"\\]|\\.)*)"', re.DOTALL)
+_INVISIBLE: Final = frozenset({"contenttype", "schema", "schemabase64", "meta", "versions"})
+
+
+def encode_value(value: Any) -> str:
+    """Return a scalar as the value of a header."""
+    text = str(value).lower() if isinstance(value, bool) else str(value)
+    return quote(text, safe=_PRINTABLE)
+
+
+def decode_value(raw: str, name: str) -> str:
+    """Return the text of a header. Raises `RegistryError` (`header_error`) for bytes that are no UTF-8."""
+    try:
+        unquoted = _QUOTED.sub(lambda found: re.sub(r"\\(.)", r"\1", found[1]), raw)
+        return unquote_to_bytes(unquoted.encode("latin-1")).decode("utf-8")
+    except UnicodeError:
+        raise RegistryError("header_error", name=name, error_detail="its value is no UTF-8") from None
+
+
+def write_headers(body: Mapping[str, Any]) -> dict[str, str]:
+    """Return the headers of an entity's body: its scalars, and its maps of scalars key by key."""
+    headers: dict[str, str] = {}
+    for name, value in body.items():
+        if name in _INVISIBLE:
+            continue
+        if isinstance(value, dict):
+            if all(isinstance(each, str | int | float | bool) for each in value.values()):
+                headers |= {f"{PREFIX}{name}.{key}": encode_value(each) for key, each in value.items()}
+        elif isinstance(value, str | int | float | bool):
+            headers[PREFIX + name] = encode_value(value)
+    return headers
+
+
+def read_headers(pairs: Iterable[tuple[bytes, bytes]]) -> dict[str, Any]:
+    """Return the attributes that a request with a document has in its headers; None stands for `null`.
+
+    Raises:
+        RegistryError: `extra_xregistry_header` for one of the document itself, `header_error` for a value that is not
+            of the attribute's type.
+    """
+    attributes: dict[str, Any] = {}
+    content_type: str | None = None
+    for key, raw in pairs:
+        name = key.decode("latin-1").lower()
+        if name == "content-type":
+            content_type = raw.decode("latin-1")
+        if not name.startswith(PREFIX.lower()):
+            continue
+        name = name[len(PREFIX) :]
+        text = decode_value(raw.decode("latin-1"), PREFIX + name)
+        if name in {"schema", "schemabase64"}:
+            raise RegistryError(
+                "extra_xregistry_header", name=PREFIX + name, error_detail="the document is the body of the request"
+            )
+        owner, dot, member = name.partition(".")
+        if dot:
+            there = attributes.get(owner)
+            attributes[owner] = {**(there if isinstance(there, dict) else {}), member: text}
+        else:
+            attributes[name] = None if text == _DELETED else _read_scalar(name, text)
+    attributes["contenttype"] = content_type
+    return attributes
+
+
+def _read_scalar(name: str, text: str) -> Any:
+    kind = VERSION_ATTRIBUTES.get(name, {"type": "any"})["type"]
+    if kind == "uinteger":
+        if not re.fullmatch(r"[0-9]{1,20}", text):
+            raise RegistryError("header_error", name=PREFIX + name, error_detail="it is an unsigned integer")
+        return int(text)
+    if kind == "boolean":
+        return text == "true"
+    return text
+
+
+def require_no_headers(pairs: Iterable[tuple[bytes, bytes]]) -> None:
+    """Raise `RegistryError` for a request that has metadata in its body and in headers, too."""
+    for key, _ in pairs:
+        name = key.decode("latin-1")
+        if name.lower().startswith(PREFIX.lower()):
+            raise RegistryError(
+                "extra_xregistry_header", name=name, error_detail="the metadata is in the body of the request"
+            )

@@ -12,7 +12,6 @@ import msgspec
 
 from stele.apis.xregistry.models import GroupEntity, ResourceEntity, VersionEntity
 from stele.apis.xregistry.pending import PendingEntities
-from stele.apis.xregistry.rules import list_ancestors
 from stele.apis.xregistry.translate import (
     DIALECT,
     REGISTRY_ITEM,
@@ -21,7 +20,7 @@ from stele.apis.xregistry.translate import (
     resolve_format,
     with_own_data,
 )
-from stele.apis.xregistry.validation import Prepared
+from stele.apis.xregistry.validation import Prepared, list_ancestors
 from stele.core import queries
 from stele.core.access import REGISTRY_RESOURCE, Operation, namespace_resource
 from stele.core.commands import (

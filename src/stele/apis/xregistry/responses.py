@@ -9,9 +9,8 @@ import msgspec
 from litestar import Request, Response
 
 from stele.apis.http.requests import read_body, read_bytes
-from stele.apis.xregistry.bodies import Members
+from stele.apis.xregistry.bodies import Members, require_no_headers, write_headers
 from stele.apis.xregistry.errors import JSON, RegistryError
-from stele.apis.xregistry.headers import require_no_headers, write_headers
 from stele.apis.xregistry.models import ResourceEntity, VersionEntity
 from stele.apis.xregistry.operations import Operations
 from stele.apis.xregistry.params import DETAILS

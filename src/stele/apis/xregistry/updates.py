@@ -37,13 +37,13 @@ from stele.apis.xregistry.capabilities import require_same_capabilities, require
 from stele.apis.xregistry.errors import RegistryError
 from stele.apis.xregistry.models import Attributes, GroupEntity, ResourceEntity, VersionEntity
 from stele.apis.xregistry.pending import COLLECTIONS, PendingEntities
-from stele.apis.xregistry.rules import check_group_constraints, list_ancestors
 from stele.apis.xregistry.translate import (
     REGISTRY_ID,
     find_newest,
     group_namespace,
     inherited_policy,
 )
+from stele.apis.xregistry.validation import check_group_constraints, list_ancestors
 from stele.core import queries
 from stele.core.access import REGISTRY_RESOURCE, Operation, namespace_resource, subject_resource
 from stele.core.policy import find_policy

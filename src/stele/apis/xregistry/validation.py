@@ -1,4 +1,6 @@
-"""Checks of versions that need a schema language: whether documents are of their format, and compatible.
+"""Checks of the versions of a schema: rules that need no schema language, and documents, formats and compatibility.
+
+Rules are about ancestors, formats and the constraints of the group.
 
 Source: docs/protocols/xregistry.md#validation
 """
@@ -11,10 +13,10 @@ from typing import Any
 import msgspec
 from msgspec.structs import replace
 
+from stele.apis.xregistry.attributes import merge_constraints
 from stele.apis.xregistry.errors import RegistryError
-from stele.apis.xregistry.models import ResourceEntity, VersionEntity
+from stele.apis.xregistry.models import GroupEntity, ResourceEntity, VersionEntity
 from stele.apis.xregistry.pending import PendingEntities
-from stele.apis.xregistry.rules import check_group_constraints, check_matching_versions, list_ancestors
 from stele.apis.xregistry.translate import compares_versions, compatibility_name, resolve_format
 from stele.core import queries
 from stele.core.compatibility_requests import CompatibilityRequest, SchemaSource
@@ -24,6 +26,45 @@ from stele.core.state import State
 from stele.errors import MalformedSchema, UnresolvedReference
 from stele.service.registry import Registry
 from stele.service.schemas import PreparedSchema
+
+
+def list_ancestors(schema: ResourceEntity, version: VersionEntity) -> list[VersionEntity]:
+    """Return the ancestors of a version, closest first. Raises `RegistryError` for a circle."""
+    found: list[VersionEntity] = []
+    seen = {version.id}
+    while version.ancestorid != version.id:
+        version = schema.versions[version.ancestorid]
+        if version.id in seen:
+            circle = ", ".join(sorted(seen))
+            raise RegistryError("ancestor_circular_reference", schema.xid, list=circle)
+        seen.add(version.id)
+        found.append(version)
+    return found
+
+
+def check_group_constraints(group: GroupEntity, schema: ResourceEntity) -> None:
+    """Raise `RegistryError` for a version whose attributes the group does not allow."""
+    for name, rule in merge_constraints(group.attributes.get("constraints", {})):
+        wanted = group.attributes.get(rule.get("equals") or "")
+        choices = [_fold(value) for value in rule.get("enum") or ()]
+        for version in schema.versions.values():
+            value = version.attributes.get(name)
+            if choices and value is not None and _fold(value) not in choices:
+                raise RegistryError("constraint_failure", schema.xid, path=f"schemas.{name}", kind="enum")
+            if wanted is not None and _fold(value) != _fold(wanted):
+                raise RegistryError("constraint_failure", schema.xid, path=f"schemas.{name}", kind="equals")
+
+
+def check_matching_versions(schema: ResourceEntity) -> None:
+    """Raise `RegistryError` for a request that gives versions different formats; other dialects may have done so."""
+    has_new_format = any(version.format != version.format_before for version in schema.versions.values())
+    if has_new_format and len({version.format.casefold() for version in schema.versions.values()}) > 1:
+        raise RegistryError("mismatched_version_attribute", schema.xid, name="format")
+
+
+def _fold(value: Any) -> Any:
+    return value.casefold() if isinstance(value, str) else value
+
 
 Prepared = Mapping[tuple[str, str], PreparedSchema]
 """Documents to register, by the XID of their schema and the id of their version."""

@@ -13,11 +13,9 @@ from stele.core.ports import Field, TextForm
 from stele.formats.avro import canonical as _canonical
 from stele.formats.avro import compat as _compat
 from stele.formats.avro import lint as _lint
-from stele.formats.avro import outline as _fields
 from stele.formats.avro import outline as _outline
 from stele.formats.avro import parse as _parse
 from stele.formats.avro.model import AvroSchema
-from stele.formats.avro.positions import locate_declarations
 from stele.formats.capabilities import OutlineLocation, OutlineNode, SplitDocument
 from stele.formats.conversion.model import Loss, Model
 from stele.formats.rulesets import Ruleset, Rulesets
@@ -101,7 +99,7 @@ class AvroFormat:
 
     def fields(self, parsed: AvroSchema) -> list[Field]:
         """Return all fields, depth first (10 000 at most)."""
-        return _fields.list_fields(parsed)
+        return _outline.list_fields(parsed)
 
     def outline(self, parsed: AvroSchema) -> list[OutlineNode]:
         """Named types with their fields and symbols; see `stele.formats.avro.outline`."""
@@ -113,7 +111,7 @@ class AvroFormat:
 
     def positions(self, parsed: AvroSchema, text: bytes) -> Mapping[str, SourcePosition]:
         """Return where declarations stand, by the paths of findings and of the outline."""
-        return locate_declarations(text)
+        return _outline.locate_declarations(text)
 
     def list_imports(self, text: bytes) -> Sequence[str]:
         """Return the names of the documents that this one refers to."""
@@ -129,7 +127,7 @@ class AvroFormat:
 
     def split_types(self, text: bytes) -> SplitDocument:
         """Return the document and those of the named types that it defines inside."""
-        from stele.formats.avro.split import split_types
+        from stele.formats.avro.imports import split_types
 
         return split_types(text)
 

@@ -1,6 +1,7 @@
-"""What a schema declares: its outline, for comparing versions, and its fields, for search and pages.
+"""What a schema declares: its outline, its fields, and where they stand in the text.
 
-An outline is the list of named types with their fields and symbols.
+An outline is the list of named types with their fields and symbols, for comparing versions. Fields are for search and
+pages, positions for findings.
 
 Named types stand side by side under their full names, wherever they were written; a schema without a named top type
 begins with a node `/`. Types of references are not listed: they belong to their own schema.
@@ -10,10 +11,11 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
-from typing import Final
+from typing import Any, Final
 
+from stele.core.findings import SourcePosition
 from stele.core.ports import Field
-from stele.formats.avro.java_json import to_java_json
+from stele.formats.avro.canonical import to_java_json
 from stele.formats.avro.model import (
     NO_DEFAULT,
     AvroArray,
@@ -29,8 +31,11 @@ from stele.formats.avro.model import (
     AvroUnion,
     Props,
     describe_type,
+    namespace_of,
 )
+from stele.formats.avro.parse import NAMED_KINDS, qualify_name
 from stele.formats.capabilities import OutlineLocation, OutlineNode
+from stele.formats.json_reader import decode_json, locate_values
 from stele.formats.outline_builder import OutlineBuilder
 
 ROOT: Final = "/"
@@ -299,3 +304,38 @@ class _FieldLister:
             word = describe_type(field.type)
             self.found.append(Field(prefix + field.name, word, default, field.doc or "", optional))
             self.list_type(field.type, prefix + field.name)
+
+
+_INNER = ("type", "items", "values")
+"""Members of an object that hold a type."""
+
+
+def locate_declarations(text: bytes) -> dict[str, SourcePosition]:
+    """Return positions by JSON Pointer (`/fields/0`, for findings) and by name (`shop.Order.note`, for outlines)."""
+    by_pointer = locate_values(text)
+    top = by_pointer.pop("")
+    by_name = {name: by_pointer.get(pointer, top) for name, pointer in _walk_names(decode_json(text), "", "")}
+    return {"/": top, **by_name, **by_pointer}
+
+
+def _walk_names(node: Any, pointer: str, space: str) -> Iterator[tuple[str, str]]:
+    """Yield (name, JSON Pointer) of what a valid type declares; space is the namespace in force."""
+    if isinstance(node, list):
+        for index, branch in enumerate(node):
+            yield from _walk_names(branch, f"{pointer}/{index}", space)
+        return
+    if not isinstance(node, dict):
+        return
+    if node.get("type") in NAMED_KINDS:
+        own = node.get("namespace")
+        name = qualify_name(node["name"], own if isinstance(own, str) else space)
+        space = namespace_of(name)
+        yield name, pointer
+        for index, symbol in enumerate(node.get("symbols", ())):
+            yield f"{name}.{symbol}", f"{pointer}/symbols/{index}"
+        for index, field in enumerate(node.get("fields", ())):
+            yield f"{name}.{field['name']}", f"{pointer}/fields/{index}"
+            yield from _walk_names(field["type"], f"{pointer}/fields/{index}/type", space)
+        return
+    for key in _INNER:
+        yield from _walk_names(node.get(key), f"{pointer}/{key}", space)

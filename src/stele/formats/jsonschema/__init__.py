@@ -24,11 +24,15 @@ if TYPE_CHECKING:
     from stele.formats.capabilities import OutlineLocation, OutlineNode
     from stele.formats.conversion.model import Loss, Model
     from stele.formats.jsonschema.codec import JsonCodec
-    from stele.formats.jsonschema.confluent.changes import SchemaChange
-    from stele.formats.jsonschema.confluent.rules import list_changes
+    from stele.formats.jsonschema.confluent import list_changes
+    from stele.formats.jsonschema.confluent.schema_diff import SchemaChange
     from stele.formats.jsonschema.parse import ParsedJsonSchema
 
-_EXPORTS: Final = {"SchemaChange": "confluent.changes", "ParsedJsonSchema": "parse", "list_changes": "confluent.rules"}
+_EXPORTS: Final = {
+    "SchemaChange": "confluent.schema_diff",
+    "ParsedJsonSchema": "parse",
+    "list_changes": "confluent",
+}
 """Names of this package that load the validator, with the modules that define them."""
 
 
@@ -157,7 +161,7 @@ class JsonSchemaFormat:
 
     def fields(self, parsed: ParsedJsonSchema) -> list[Field]:
         """Return all properties at any depth."""
-        from stele.formats.jsonschema.fields import list_fields
+        from stele.formats.jsonschema.outline import list_fields
 
         return list_fields(parsed)
 
@@ -179,13 +183,13 @@ class JsonSchemaFormat:
 
     def list_imports(self, text: bytes) -> Sequence[str]:
         """Return the names of the documents that this one refers to."""
-        from stele.formats.jsonschema.imports import list_imports
+        from stele.formats.jsonschema.resolve import list_imports
 
         return list_imports(text)
 
     def list_exports(self, text: bytes) -> Sequence[str]:
         """Return the names by which others refer to this document."""
-        from stele.formats.jsonschema.imports import list_exports
+        from stele.formats.jsonschema.resolve import list_exports
 
         return list_exports(text)
 

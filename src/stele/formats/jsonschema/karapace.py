@@ -16,10 +16,9 @@ from collections.abc import Iterator
 from typing import Final
 
 from stele.core.findings import Finding
-from stele.formats.jsonschema.confluent.changes import STRICT, build_findings
+from stele.formats.jsonschema.confluent import maximum_matching
 from stele.formats.jsonschema.confluent.keyword_rules import compare_bound, compare_numbers, compare_strings
-from stele.formats.jsonschema.confluent.rules import maximum_matching
-from stele.formats.jsonschema.confluent.schema_diff import InnerPair, LocalChange, SchemaDiff
+from stele.formats.jsonschema.confluent.schema_diff import STRICT, InnerPair, LocalChange, SchemaDiff, build_findings
 from stele.formats.jsonschema.confluent.shapes import Criterion, SchemaShape, ShapeKind, ShapeModel
 from stele.formats.jsonschema.json_text import Json, to_hashable
 from stele.formats.jsonschema.parse import ParsedJsonSchema

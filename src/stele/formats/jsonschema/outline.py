@@ -1,13 +1,23 @@
-"""What a schema declares: every subschema at its JSON Pointer, its keywords as attributes; any draft."""
+"""What a schema of any draft declares: its outline, and its fields, flat, for search, pages and lint.
+
+An outline has every subschema at its JSON Pointer, with its keywords as attributes.
+"""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from typing import Final, NamedTuple
 
+from stele.core.ports import Field
 from stele.formats.capabilities import OutlineLocation, OutlineNode
-from stele.formats.jsonschema.drafts import SCHEMA_KEYWORDS, SCHEMA_LIST_KEYWORDS, SCHEMA_MAP_KEYWORDS, list_subschemas
+from stele.formats.jsonschema.drafts import (
+    ANNOTATIONS,
+    SCHEMA_KEYWORDS,
+    SCHEMA_LIST_KEYWORDS,
+    SCHEMA_MAP_KEYWORDS,
+    list_subschemas,
+)
 from stele.formats.jsonschema.json_text import Json, json_pointer, write_json
 from stele.formats.jsonschema.parse import ParsedJsonSchema
 from stele.formats.jsonschema.resolve import REF_KEYWORDS
@@ -35,7 +45,7 @@ _KINDS: Final = {
 _SETS: Final = frozenset({"required", "type"})
 """Keywords whose lists are sets of names."""
 
-_BRANCHES: Final = frozenset({"allOf", "anyOf", "oneOf"})
+_BRANCHES: Final = ("allOf", "anyOf", "oneOf")
 
 _Step = tuple[str | int, ...]
 
@@ -178,7 +188,7 @@ def _json_text(value: Json) -> str:
 def _branch_marks(schema: dict[str, Json]) -> dict[_Step, str]:
     """Return what tells the branches of a choice apart better than their position: a reference, a title, a type."""
     marks: dict[_Step, str] = {}
-    for keyword in _BRANCHES.intersection(schema):
+    for keyword in (word for word in _BRANCHES if word in schema):
         branches = schema[keyword]
         if isinstance(branches, list):
             words = [_branch_mark(branch) for branch in branches]
@@ -194,3 +204,120 @@ def _branch_mark(branch: Json) -> str:
         if keyword in branch:
             return f"{keyword} {_json_text(branch[keyword])}"
     return ""
+
+
+MAX_FIELDS = 10_000
+"""Fields listed of one schema; what lies behind is left out."""
+
+_MAX_VISITS = 10 * MAX_FIELDS
+
+
+def list_fields(parsed: ParsedJsonSchema) -> list[Field]:
+    """Return all properties depth first: `a.b`, `[]` for the items of an array, `{}` for unnamed members of an object.
+
+    Branches of combinations are listed together; a schema inside itself is not entered again.
+    """
+    found: dict[str, Field] = {}
+    stack: list[tuple[_Inner, frozenset[int]]] = [(_Inner("", parsed.root), frozenset())]
+    visits = 0
+    while stack and len(found) < MAX_FIELDS and visits < _MAX_VISITS:
+        visits += 1
+        inner, above = stack.pop()
+        schema = parsed.links.follow_references(inner.schema)
+        if inner.is_field and above and inner.path not in found:
+            found[inner.path] = _build_field(parsed, inner, schema)
+        if not isinstance(schema, dict) or id(schema) in above:
+            continue
+        inside = above | {id(schema)}
+        steps = [(below, inside) for below in _inner_schemas(schema, inner)]
+        stack.extend(reversed(steps))
+    return list(found.values())
+
+
+class _Inner(NamedTuple):
+    """A schema inside another one.
+
+    is_field says whether it is a field of its own, not one of several schemas that stand together; is_optional whether
+    data may lack it, None where that is not known.
+    """
+
+    path: str
+    schema: Json
+    is_field: bool = True
+    is_optional: bool | None = None
+
+
+def _inner_schemas(schema: dict[str, Json], outer: _Inner) -> Iterator[_Inner]:
+    """Yield what is inside one schema.
+
+    Where several schemas stand together, another one may require what this one does not, or hold in its place.
+    """
+    path = outer.path
+    has_branches = any(word in schema for word in _BRANCHES)
+    dot = f"{path}." if path else ""
+    properties = schema.get("properties")
+    if isinstance(properties, dict):
+        names = schema.get("required")
+        required = set(filter(_is_text, names)) if isinstance(names, list) else set()
+        for name, inner in properties.items():
+            optional = name not in required
+            is_known = outer.is_field and not (optional and has_branches)
+            yield _Inner(f"{dot}{name}", inner, is_optional=optional if is_known else None)
+    rest = schema.get("additionalProperties")
+    if isinstance(rest, dict) and not ANNOTATIONS.issuperset(rest):
+        yield _Inner(path + "{}", rest)
+    patterns = schema.get("patternProperties")
+    if isinstance(patterns, dict):
+        yield from (_Inner(path + "{}", inner) for inner in patterns.values())
+    for keyword in ("prefixItems", "items"):
+        items = schema.get(keyword)
+        for inner in items if isinstance(items, list) else [items]:
+            if isinstance(inner, dict):
+                yield _Inner(path + "[]", inner)
+    for keyword in _BRANCHES:
+        branches = schema.get(keyword)
+        if isinstance(branches, list):
+            yield from (_Inner(path, branch, is_field=False) for branch in branches)
+
+
+def _is_text(value: object) -> bool:
+    return isinstance(value, str)
+
+
+def _build_field(parsed: ParsedJsonSchema, inner: _Inner, schema: Json) -> Field:
+    """Return a field; schema is what its own schema leads to by references."""
+    both = [part for part in (inner.schema, schema) if isinstance(part, dict)]
+    default = next((part["default"] for part in both if "default" in part), _ABSENT)
+    doc = next(
+        (part[word] for word in ("description", "title") for part in both if isinstance(part.get(word), str)), ""
+    )
+    text = None if default is _ABSENT else write_json(default).decode()
+    word = type_word(parsed, schema)
+    optional = True if "null" in word.split("|") else inner.is_optional
+    return Field(path=inner.path, type=word, default=text, doc=doc, optional=optional)
+
+
+_ABSENT = object()
+
+
+def type_word(parsed: ParsedJsonSchema, schema: Json, *, depth: int = 2) -> str:
+    """A short word for what a schema allows: its types joined by `|`, else `enum`, `const`, branches, else `any`."""
+    schema = parsed.links.follow_references(schema)
+    if not isinstance(schema, dict):
+        return "never" if schema is False else "any"
+    names = schema.get("type")
+    if isinstance(names, str):
+        return names
+    if isinstance(names, list):
+        return "|".join(name for name in names if isinstance(name, str))
+    for keyword in ("enum", "const"):
+        if keyword in schema:
+            return keyword
+    for keyword, mark in (("oneOf", "|"), ("anyOf", "|"), ("allOf", "&")):
+        branches = schema.get(keyword)
+        if isinstance(branches, list) and depth:
+            words = [type_word(parsed, branch, depth=depth - 1) for branch in branches[:8]]
+            return mark.join(dict.fromkeys(words))
+    if "properties" in schema or "additionalProperties" in schema:
+        return "object"
+    return "array" if "items" in schema or "prefixItems" in schema else "any"

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping
 import jsonschema_rs
 
 from stele.errors import MalformedSchema, UnresolvedReference
-from stele.formats.jsonschema.drafts import Draft, detect_draft
+from stele.formats.jsonschema.drafts import Draft, detect_draft, find_metaschema, rename_host, restore_host
 from stele.formats.jsonschema.json_text import (
     Json,
     RepeatedMembers,
@@ -17,7 +17,6 @@ from stele.formats.jsonschema.json_text import (
     to_builtin,
     write_json,
 )
-from stele.formats.jsonschema.metaschemas import find_metaschema, rename_host, restore_host
 from stele.formats.jsonschema.patterns import PATTERN_LIMITS, OversizedPattern, measure_patterns
 from stele.formats.jsonschema.resolve import ROOT_BASE, Links, join_uri, refuse_branch_explosion
 

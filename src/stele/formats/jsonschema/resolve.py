@@ -1,9 +1,10 @@
 """Resolution of `$ref`: inside the document, or into the texts handed in with it. Nothing is ever fetched.
 
 A target is found by RFC 3986 resolution against the nearest `$id`, by anchor or JSON Pointer, or, as registries allow,
-by being written exactly like the name of a reference. Branches that share definitions multiply: thirty levels of
-`anyOf: [a, a]` check a single number a billion times. No validator can be interrupted, so such a schema is refused
-here, before one is built.
+by being written exactly like the name of a reference. `list_imports` says which documents one refers to, without them.
+
+Branches that share definitions multiply: thirty levels of `anyOf: [a, a]` check a single number a billion times. No
+validator can be interrupted, so such a schema is refused here, before one is built.
 """
 
 from __future__ import annotations
@@ -13,9 +14,8 @@ from typing import NamedTuple
 from urllib.parse import unquote, urlsplit, urlunsplit
 
 from stele.errors import MalformedSchema, UnresolvedReference
-from stele.formats.jsonschema.drafts import Draft, detect_draft, list_subschemas
-from stele.formats.jsonschema.json_text import Json, json_pointer
-from stele.formats.jsonschema.metaschemas import find_metaschema
+from stele.formats.jsonschema.drafts import Draft, detect_draft, find_metaschema, list_subschemas
+from stele.formats.jsonschema.json_text import Json, json_pointer, parse_json
 
 ROOT_BASE = "stele:///"
 """Base URI of documents without an absolute `$id`: reserved, never dereferenced."""
@@ -332,3 +332,39 @@ def _same_value_schemas(schema: Json, links: Links) -> Iterator[Json]:
         named = schema.get(keyword)
         if isinstance(named, dict):
             yield from named.values()
+
+
+def list_imports(text: bytes) -> list[str]:
+    """Return the targets of references without their fragments, those inside the document left out."""
+    root = parse_json(text)
+    sites = list(_walk_schemas(root, ROOT_BASE, detect_draft(root).id_keyword))
+    own = {base for _, base in sites}
+    found: dict[str, None] = {}
+    for schema, base in sites:
+        for keyword in REF_KEYWORDS:
+            ref = schema.get(keyword)
+            written = ref.partition("#")[0] if isinstance(ref, str) else ""
+            if written and join_uri(base, written) not in own and find_metaschema(join_uri(base, written)) is None:
+                found[written] = None
+    return list(found)
+
+
+def list_exports(text: bytes) -> list[str]:
+    """Return the document's own URI, if it has one."""
+    root = parse_json(text)
+    uri = root.get(detect_draft(root).id_keyword) if isinstance(root, dict) else None
+    return [uri.partition("#")[0]] if isinstance(uri, str) and not uri.startswith("#") else []
+
+
+def _walk_schemas(root: Json, base: str, id_keyword: str) -> Iterator[tuple[dict[str, Json], str]]:
+    """Yield (schema, base URI) of the document and everything in it."""
+    waiting = [(root, base)]
+    while waiting:
+        schema, base = waiting.pop()
+        if not isinstance(schema, dict):
+            continue
+        uri = schema.get(id_keyword)
+        if isinstance(uri, str):
+            base = join_uri(base, uri).partition("#")[0]
+        yield schema, base
+        waiting += [(inner, base) for _, inner in list_subschemas(schema)]

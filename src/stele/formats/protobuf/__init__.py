@@ -127,18 +127,18 @@ class ProtobufFormat:
         have been made of since the first release: nothing more can be left out without changing what some reader of
         data sees (JSON names, features, custom options).
         """
-        from stele.formats.protobuf import printing
+        from stele.formats.protobuf import canonical
 
         printers = {
-            TextForm.PRINTED: printing.print_schema,
-            TextForm.NORMALIZED: printing.normalize_schema,
-            TextForm.CANONICAL: printing.canonicalize_schema,
+            TextForm.PRINTED: canonical.print_schema,
+            TextForm.NORMALIZED: canonical.normalize_schema,
+            TextForm.CANONICAL: canonical.canonicalize_schema,
         }
         return printers[form](parsed).encode()
 
     def identity_text(self, parsed: ProtobufSchema) -> bytes:
         """Return the text that a schema shares with its own descriptor: PRINTED, with full names and maps as maps."""
-        from stele.formats.protobuf.printing import resolve_schema
+        from stele.formats.protobuf.canonical import resolve_schema
 
         return resolve_schema(parsed).encode()
 
@@ -155,8 +155,8 @@ class ProtobufFormat:
         """
         from google.protobuf import json_format
 
+        from stele.formats.protobuf.canonical import print_schema
         from stele.formats.protobuf.model import file_descriptor_set
-        from stele.formats.protobuf.printing import print_schema
 
         if style == "serialized":
             return base64.b64encode(parsed.proto.SerializeToString(deterministic=True)).decode()
@@ -174,7 +174,7 @@ class ProtobufFormat:
         `descriptor` is the SHA-256 of the normalized descriptors with imports. Two schemas of equal text that import
         different files differ in `descriptor` only.
         """
-        from stele.formats.protobuf.normalize import descriptor_bytes
+        from stele.formats.protobuf.canonical import descriptor_bytes
 
         text = self.canonical(parsed, TextForm.CANONICAL)
         beside = text if parsed.is_partial else b""
@@ -202,13 +202,13 @@ class ProtobufFormat:
 
     def positions(self, parsed: ProtobufSchema, text: bytes) -> Mapping[str, SourcePosition]:
         """Return where declarations stand, by the paths of findings and of the outline."""
-        from stele.formats.protobuf.positions import locate_declarations
+        from stele.formats.protobuf.outline import locate_declarations
 
         return locate_declarations(parsed)
 
     def list_imports(self, text: bytes) -> Sequence[str]:
         """Return the names of the documents that this one refers to."""
-        from stele.formats.protobuf.imports import list_imports
+        from stele.formats.protobuf.parse import list_imports
 
         return list_imports(text)
 

@@ -27,7 +27,7 @@ from google.protobuf.descriptor_pb2 import (
 )
 
 from stele.core.findings import Finding
-from stele.formats.protobuf.number_ranges import Ranges, format_ranges
+from stele.formats.protobuf.model import Ranges, format_ranges
 
 if TYPE_CHECKING:
     from stele.formats.protobuf.model import ProtobufSchema

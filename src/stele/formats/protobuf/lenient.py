@@ -4,8 +4,10 @@ That registry ignores imports that it cannot find, keeps options that nobody dec
 and built-in files whether they are imported or not, and takes maps that are spelled out as repeated entries.
 `link_sources` leaves out, adds and rewrites just that. A type that is declared nowhere becomes `bytes`, which is how
 the wire carries a message; an rpc or an `extend` block of such a type is left out. So is a field or an enum value whose
-name or number the compiler refuses: of two that share one, the second. What else the compiler refuses is left out
-statement by statement (`parse.parse`).
+name or number the compiler refuses: of two that share one, the second.
+
+That registry's parser looks at little but the shape of a text. `is_read_without_compiler` says whether it reads one;
+what else the compiler refuses, `drop_statement` leaves out statement by statement (`parse.parse`).
 
 Source: docs/protocols/protobuf.md#what-confluent-takes.
 """
@@ -23,7 +25,7 @@ from google.protobuf.descriptor_pb2 import FileDescriptorProto
 from stele.formats.protobuf.compiler import builtin_sources
 from stele.formats.protobuf.confluent_text import print_tree
 from stele.formats.protobuf.descriptor_tree import build_tree
-from stele.formats.protobuf.number_ranges import Ranges
+from stele.formats.protobuf.model import Ranges
 from stele.formats.protobuf.source_tree import (
     MAX_ENUM_NUMBER,
     MAX_NUMBER,
@@ -39,6 +41,7 @@ from stele.formats.protobuf.source_tree import (
     Span,
     TypeUse,
     Value,
+    list_tokens,
     parse_source,
 )
 
@@ -454,3 +457,79 @@ def _list_options(file: FileNode) -> Iterator[_Options]:
     for service in file.services:
         yield "Service", file.package, NOWHERE, service.options, ()
         yield from (("Method", file.package, NOWHERE, method.options, ()) for method in service.methods)
+
+
+def is_read_without_compiler(text: str) -> bool:
+    """Return whether the parser of Confluent's registry reads a text. It reads no editions."""
+    tokens, file = list_tokens(text), parse_source(text)
+    if file.edition or file.syntax not in {"", "proto2", "proto3"} or (file.syntax and tokens[0].text != "syntax"):
+        return False
+    if not all(token.text.isascii() for token in tokens if token.kind == "word"):
+        return False
+    for names in ([item.name for item in file.types], [item.name for item in file.services]):
+        if len(set(names)) < len(names):
+            return False
+    return all(_has_fitting_label(member, file.syntax, in_oneof) for member, in_oneof in _list_members(file))
+
+
+def drop_statement(text: str, line: int, column: int) -> str | None:
+    """Return a text without the innermost statement at a place, both from 1; None where there is none.
+
+    Later lines stay where they are.
+    """
+    start = 0
+    for _ in range(line - 1):
+        start = text.find("\n", start) + 1
+    span = _find_statement(text, start + column - 1)
+    if span is None:
+        return None
+    return text[: span.start] + "\n" * text.count("\n", span.start, span.end) + text[span.end :]
+
+
+def _find_statement(text: str, at: int) -> Span | None:
+    """Return the innermost statement, with its block if it has one, that stands around an index."""
+    outer: list[int] = []
+    start: int | None = None
+    values = brackets = 0
+    before = ""
+    for token in list_tokens(text):
+        mark = token.text if token.kind == "mark" else ""
+        if start is None and mark not in {"}", ";"}:
+            start = token.start
+        brackets += (mark == "[") - (mark == "]")
+        if mark == "{" and (values or brackets or before in {"=", ":"}):
+            values += 1  # of an option: no statements are in there
+        elif mark == "}" and values:
+            values -= 1
+        elif mark == "{":
+            outer.append(token.start if start is None else start)
+            start = None
+        elif mark in {";", "}"} and not values:
+            if mark == "}":
+                start = outer.pop() if outer else None
+            if start is not None and start <= at < token.end:
+                return Span(start, token.end)
+            start = None
+        before = token.text
+    return None
+
+
+def _list_members(file: FileNode) -> Iterator[tuple[FieldNode, bool]]:
+    """Yield all fields at any depth, and whether they stand in a oneof."""
+    waiting: list[MessageNode | ExtendNode] = [item for item in file.types if isinstance(item, MessageNode)]
+    waiting += file.extends
+    while waiting:
+        item = waiting.pop()
+        members = [(member, False) for member in item.fields]
+        if isinstance(item, MessageNode):
+            members += [(member, True) for oneof in item.oneofs for member in oneof.fields]
+            waiting += [inner for inner in item.types if isinstance(inner, MessageNode)]
+            waiting += item.extends
+        waiting += [member.body for member, _ in members if member.body is not None]
+        yield from members
+
+
+def _has_fitting_label(member: FieldNode, syntax: str, in_oneof: bool) -> bool:
+    if in_oneof or member.key:
+        return not member.label
+    return member.label != "required" if syntax == "proto3" else bool(member.label)

@@ -22,9 +22,7 @@ from stele.core.findings import Finding
 from stele.formats import lint as common
 from stele.formats.graph import strongly_connected
 from stele.formats.lint import LintReport
-from stele.formats.protobuf.comments import MAX_LOCATIONS, Path, SourceComments
-from stele.formats.protobuf.model import ProtobufSchema
-from stele.formats.protobuf.number_ranges import Ranges, format_ranges
+from stele.formats.protobuf.model import MAX_LOCATIONS, Path, ProtobufSchema, Ranges, SourceComments, format_ranges
 
 _MAX_FIELD = (1 << 29) - 1
 _MAX_VALUE = (1 << 31) - 1

@@ -1,8 +1,9 @@
-"""A compiled Protobuf schema and the ways to look into it."""
+"""A compiled Protobuf schema and the ways to look into it: its descriptors, comments and ranges of numbers."""
 
 from __future__ import annotations
 
 import threading
+from bisect import bisect_left
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property
 from types import MappingProxyType
@@ -332,3 +333,85 @@ def type_text(field: FieldDescriptor) -> str:
     if field.type == F.TYPE_GROUP:
         name = f"group {name}"
     return f"repeated {name}" if field.is_repeated else f"required {name}" if field.is_required else name
+
+
+MAX_LOCATIONS = 400_000
+"""A schema with more places than this counts as one without comments, to bound the time."""
+
+Path = tuple[int, ...]
+"""Field numbers and indexes that lead to a declaration in the FileDescriptorProto."""
+
+
+class SourceComments:
+    """Comments by path in the FileDescriptorProto; none for a schema without source."""
+
+    def __init__(self, schema: ProtobufSchema) -> None:
+        locations = schema.source.location
+        self._locations = locations if len(locations) <= MAX_LOCATIONS else ()
+
+    @cached_property
+    def _comment_by_path(self) -> dict[Path, str]:
+        return {
+            tuple(location.path): _decode_comment(text)
+            for location in self._locations
+            if (text := location.leading_comments or location.trailing_comments)
+        }
+
+    def comment_at(self, path: Path) -> str:
+        """Return the comment before the element, else the one behind it, without stars and outer white space."""
+        lines = (line.strip() for line in self._comment_by_path.get(path, "").strip().splitlines())
+        return "\n".join(line.removeprefix("*").strip() if line.startswith("*") else line for line in lines)
+
+
+def _decode_comment(text: str | bytes) -> str:
+    """Return a comment as text: the library gives bytes where they are no UTF-8, against its own type hints."""
+    return text if isinstance(text, str) else text.decode("utf-8", "replace")
+
+
+Range = tuple[int, int]
+"""First and last number, both inclusive."""
+
+_SHOWN = 5
+
+
+class Ranges:
+    """A set of numbers; its ranges are sorted and neither overlap nor touch."""
+
+    def __init__(self, ranges: Iterable[Range]) -> None:
+        merged: list[Range] = []
+        for start, end in sorted(ranges):
+            if merged and start <= merged[-1][1] + 1:
+                merged[-1] = (merged[-1][0], max(merged[-1][1], end))
+            else:
+                merged.append((start, end))
+        self.ranges: Sequence[Range] = merged
+        self._ends = [end for _, end in merged]
+
+    def __contains__(self, number: int) -> bool:
+        at = bisect_left(self._ends, number)
+        return at < len(self.ranges) and self.ranges[at][0] <= number
+
+    def difference(self, other: Ranges) -> list[Range]:
+        """Return the ranges of numbers in this set and not in the other, in order; linear in the number of ranges."""
+        left: list[Range] = []
+        at = 0
+        for first, end in self.ranges:
+            start = first
+            while at < len(other.ranges) and other.ranges[at][0] <= end:
+                taken = other.ranges[at]
+                if start < taken[0]:
+                    left.append((start, taken[0] - 1))
+                start = max(start, taken[1] + 1)
+                if taken[1] > end:  # reaches into the next range
+                    break
+                at += 1
+            if start <= end:
+                left.append((start, end))
+        return left
+
+
+def format_ranges(ranges: Sequence[Range], highest: int) -> str:
+    """Return ranges as `.proto` text, the first few of many."""
+    words = [str(a) if a == b else f"{a} to {'max' if b >= highest else b}" for a, b in ranges[:_SHOWN]]
+    more = len(ranges) - len(words)
+    return ", ".join(words) + (f" and {more} more" if more else "")

@@ -15,13 +15,18 @@ from google.protobuf.descriptor_pb2 import FileDescriptorProto, FileDescriptorSe
 from google.protobuf.message import DecodeError
 
 from stele.errors import MalformedSchema
-from stele.formats.protobuf.compiler import CompilerPool, error_from_messages, find_refused_place
+from stele.formats.protobuf.compiler import CompilerPool, builtin_sources, error_from_messages, find_refused_place
 from stele.formats.protobuf.compiler_worker import PROCESSOR_LIMIT
 from stele.formats.protobuf.confluent_text import print_tree
-from stele.formats.protobuf.lenient import KeptOptions, LenientSources, link_sources
+from stele.formats.protobuf.lenient import (
+    KeptOptions,
+    LenientSources,
+    drop_statement,
+    is_read_without_compiler,
+    link_sources,
+)
 from stele.formats.protobuf.model import ProtobufSchema
-from stele.formats.protobuf.source_tree import FileNode, parse_source
-from stele.formats.protobuf.statements import drop_statement, is_read_without_compiler
+from stele.formats.protobuf.source_tree import FileNode, SourceError, parse_source
 
 _BASE64 = re.compile(rb"[A-Za-z0-9+/=\s]{8,}")
 _CONTROL = re.compile(rb"[\x00-\x08\x0e-\x1f]")
@@ -309,3 +314,16 @@ def _compile_files(
     if not outcome.ok:
         raise error_from_messages(outcome.messages, main, texts.get(main, b""))
     return list(FileDescriptorSet.FromString(outcome.descriptors).file)
+
+
+def list_imports(text: bytes) -> list[str]:
+    """Return the import paths of a document, built-in files left out."""
+    descriptors = read_descriptors(text)
+    if descriptors:
+        paths = list(descriptors[-1].dependency)
+    else:
+        try:
+            paths = [each.path for each in parse_source(text.decode("utf-8", "replace")).imports]
+        except SourceError as error:
+            raise MalformedSchema(str(error)) from None
+    return [path for path in dict.fromkeys(paths) if path not in builtin_sources()]

@@ -52,12 +52,13 @@ from stele.formats.conversion.model import (
     Type,
     TypeReference,
 )
-from stele.formats.protobuf.comments import Path, SourceComments
 from stele.formats.protobuf.model import (
     DURATION,
     JSON_VALUES,
     TIMESTAMP,
     WRAPPERS,
+    Path,
+    SourceComments,
     default_json_name,
     enum_of,
     is_map,

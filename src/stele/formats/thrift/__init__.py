@@ -20,9 +20,8 @@ from stele.formats.thrift import lint as _lint
 from stele.formats.thrift.arrow import arrow_schema
 from stele.formats.thrift.canonical import compute_fingerprints, print_canonical
 from stele.formats.thrift.codec import ThriftCodec
-from stele.formats.thrift.outline import build_outline, list_fields
+from stele.formats.thrift.outline import build_outline, list_fields, locate_declarations
 from stele.formats.thrift.parse import parse
-from stele.formats.thrift.positions import locate_declarations
 from stele.formats.thrift.schema import ThriftSchema
 from stele.formats.thrift.to_model import to_model
 
@@ -85,7 +84,7 @@ class ThriftFormat:
 
     def list_imports(self, text: bytes) -> Sequence[str]:
         """Return the names of the documents that this one refers to."""
-        from stele.formats.thrift.imports import list_imports
+        from stele.formats.thrift.parse import list_imports
 
         return list_imports(text)
 

@@ -1,4 +1,4 @@
-"""What a document declares: its outline, for comparing versions, and its fields, for search and pages.
+"""What a document declares: its outline, for comparing versions, its fields, and where they stand in the text.
 
 An outline is the list of headers, types with their members, constants and services.
 
@@ -9,10 +9,12 @@ included documents are not listed: they belong to their own documents.
 from __future__ import annotations
 
 import json
+from bisect import bisect_right
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Final
 
+from stele.core.findings import SourcePosition
 from stele.core.ports import Field
 from stele.formats.capabilities import OutlineNode
 from stele.formats.outline_builder import OutlineBuilder
@@ -271,3 +273,39 @@ class _FieldLister:
             self._list_type(kind.inner_type(-1), path + ("{}" if kind.kind == "map" else "[]"))
         elif isinstance(kind.node, ThriftStruct):
             self.list_struct(kind, f"{path}.")
+
+
+def locate_declarations(schema: ThriftSchema) -> dict[str, SourcePosition]:
+    """Return positions by the paths of findings: `Order`, `Order.note`, `Shop.find.id`."""
+    text = schema.unit.text
+    starts = [0, *(at + 1 for at, character in enumerate(text) if character == "\n")]
+    found = {"/": SourcePosition(1, 1)}
+    for path, at in _walk_offsets(schema):
+        line = bisect_right(starts, at)
+        found.setdefault(path, SourcePosition(line, at - starts[line - 1] + 1))
+    return found
+
+
+def _walk_offsets(schema: ThriftSchema) -> Iterator[tuple[str, int]]:
+    """Yield (path, offset in characters) of each declaration."""
+    for definition in schema.unit.document.definitions:
+        name = definition.name
+        yield name, definition.at
+        match definition:
+            case ThriftEnum():
+                yield from ((f"{name}.{value.name}", value.at) for value in definition.values)
+            case Senum():
+                yield from ((f"{name}.{value}", definition.at) for value in definition.values)
+            case ThriftStruct():
+                yield from _walk_fields(definition.fields, name)
+            case ThriftService():
+                for function in definition.functions:
+                    path = f"{name}.{function.name}"
+                    yield path, function.at
+                    yield from _walk_fields((*function.arguments, *function.throws), path)
+            case _:
+                pass
+
+
+def _walk_fields(fields: Iterable[ThriftField], path: str) -> Iterator[tuple[str, int]]:
+    return ((f"{path}.{field.name}", field.at) for field in fields)

@@ -426,3 +426,12 @@ def sort_by_dependencies(nodes: Iterable[N], edges: Callable[[N], Iterable[N]]) 
                 way[following] = None
                 stack.append((following, iter(edges(following))))
     return list(done)
+
+
+def list_imports(text: bytes) -> list[str]:
+    """Return the paths of the includes."""
+    try:
+        document = parse_document(text.decode("utf-8"))
+    except UnicodeDecodeError as error:
+        raise MalformedSchema(f"the document is not UTF-8: {error.reason}") from None
+    return list(dict.fromkeys(each.path for each in document.headers if isinstance(each, Include)))

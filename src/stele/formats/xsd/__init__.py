@@ -85,8 +85,8 @@ class XsdFormat:
         return RULESETS.check(reader, writer, ruleset)
 
     def fields(self, parsed: ParsedXsd) -> list[Field]:
-        """Return elements and attributes at any depth; see `stele.formats.xsd.fields`."""
-        from stele.formats.xsd.fields import list_fields
+        """Return elements and attributes at any depth; see `stele.formats.xsd.outline`."""
+        from stele.formats.xsd.outline import list_fields
 
         return list_fields(parsed)
 
@@ -104,13 +104,13 @@ class XsdFormat:
 
     def list_imports(self, text: bytes) -> Sequence[str]:
         """Return the names of the documents that this one refers to."""
-        from stele.formats.xsd.imports import list_imports
+        from stele.formats.xsd.parse import list_imports
 
         return list_imports(text)
 
     def list_exports(self, text: bytes) -> Sequence[str]:
         """Return the names by which others refer to this document."""
-        from stele.formats.xsd.imports import list_exports
+        from stele.formats.xsd.parse import list_exports
 
         return list_exports(text)
 

@@ -16,7 +16,7 @@ from xmlschema.validators import XsdSimpleType
 from stele.errors import Invalid, NotInstalled
 from stele.formats.terms import Algebra, BudgetExceeded, Term, sequence_items
 from stele.formats.xsd.content import SchemaSide, list_leaves
-from stele.formats.xsd.fields import repeated_names
+from stele.formats.xsd.outline import repeated_names
 from stele.formats.xsd.parse import ParsedXsd
 from stele.formats.xsd.simple_type import shape_of, value_interval
 from stele.formats.xsd.xmlschema_adapter import local_name

@@ -40,7 +40,7 @@ from stele.formats.conversion.model import (
     TypeReference,
 )
 from stele.formats.xsd.content import is_substitutable
-from stele.formats.xsd.fields import documentation_text
+from stele.formats.xsd.outline import documentation_text
 from stele.formats.xsd.parse import ParsedXsd
 from stele.formats.xsd.simple_to_model import SimpleTypeConverter
 from stele.formats.xsd.xmlschema_adapter import XS, local_name

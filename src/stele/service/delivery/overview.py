@@ -83,7 +83,8 @@ def _describe(state: State, name: str, text: bytes) -> SubscriptionOverview:
     outline = msgspec.json.decode(text, type=_Outline)
     status = find_status(state, STATUS, name) or DeliveryStatus(outline.begin)
     rest = {key: value for key, value in msgspec.structs.asdict(status).items() if key != "position"}
-    behind = max(state.seq - parse_position(status.position).seq, 0)
+    position = parse_position(status.position)
+    done = position.seq if position.part >= 0 else position.seq - 1
     return SubscriptionOverview(
-        name, outline.owner.name, outline.protocol, position=status.position, waiting_records=behind, **rest
+        name, outline.owner.name, outline.protocol, position=status.position, waiting_records=max(state.seq - done, 0), **rest
     )

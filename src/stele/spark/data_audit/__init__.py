@@ -18,7 +18,7 @@ from stele.spark.data_audit.drift import DriftReport, drift
 from stele.spark.data_audit.infer import Inference, infer, register_inferred
 from stele.spark.data_audit.migrate import MigratedRecords, Migration, migrate
 from stele.spark.data_audit.report import AuditReport, print_text, to_html, to_json, to_text
-from stele.spark.failures import JobFailed
+from stele.spark.session import JobFailed
 
 __all__ = [
     "AuditReport",

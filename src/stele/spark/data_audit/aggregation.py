@@ -14,7 +14,7 @@ import msgspec
 
 from stele.errors import Invalid
 from stele.spark.engines.arrow import Column
-from stele.spark.failures import spark_failures
+from stele.spark.session import spark_failures
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -16,8 +16,8 @@ from stele.client.names import qualify_subject, split_subject
 from stele.errors import DataError, Invalid, NotFound, SubjectNotFound
 from stele.spark.data_audit.schema_stats import AuditContext
 from stele.spark.data_audit.subject_evolution import SubjectEvolution, load_evolutions, miss_evolutions
-from stele.spark.engines.selection import get_engine
-from stele.spark.registry.clients import PATIENCE, RegistryLike, as_picklable, get_client, retry_unavailable
+from stele.spark.engines import get_engine
+from stele.spark.registry import PATIENCE, RegistryLike, as_picklable, get_client, retry_unavailable
 from stele.spark.wires import WireLike, get_wire
 
 SubjectLike: TypeAlias = "str | Sequence[str]"

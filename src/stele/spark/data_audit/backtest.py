@@ -29,13 +29,11 @@ from stele.spark.data_audit.aggregation import (
     merge_sorted,
 )
 from stele.spark.data_audit.audit_scope import AuditScope, SubjectLike, load_scope
-from stele.spark.data_audit.charts import Bars
-from stele.spark.data_audit.report import AuditReport, Fact, ReportState, Section, pluralize
+from stele.spark.data_audit.report import AuditReport, Bars, Fact, ReportState, Section, pluralize
 from stele.spark.data_audit.schema_stats import MOST_REASONS, NO_ID, AuditContext, WriterDecoders
 from stele.spark.engines.arrow import Column
 from stele.spark.engines.error_codes import describe_errors
-from stele.spark.registry.clients import PATIENCE, RegistryLike
-from stele.spark.registry.snapshot import ReaderLike, pin_schemas
+from stele.spark.registry import PATIENCE, ReaderLike, RegistryLike, pin_schemas
 from stele.spark.session import require_spark
 from stele.spark.wires import WireLike
 from stele.spark.wires.normalize import FrameNormalizer

@@ -19,11 +19,19 @@ from stele.client.names import split_subject
 from stele.errors import Invalid
 from stele.spark.data_audit.aggregation import RecordColumn, add_counts, aggregate_records, greatest_known
 from stele.spark.data_audit.audit_scope import AuditedVersion, AuditScope, SubjectLike, VersionLocation, load_scope
-from stele.spark.data_audit.charts import Bars, bucket_days
-from stele.spark.data_audit.report import AuditReport, Fact, ReportState, Section, format_micros, pluralize
+from stele.spark.data_audit.report import (
+    AuditReport,
+    Bars,
+    Fact,
+    ReportState,
+    Section,
+    bucket_days,
+    format_micros,
+    pluralize,
+)
 from stele.spark.data_audit.schema_stats import NO_ID, SchemaStats, SchemaStatsAggregator
 from stele.spark.data_audit.subject_evolution import SubjectEvolution, describe_missing, draw_evolutions
-from stele.spark.registry.clients import PATIENCE, RegistryLike, as_picklable, get_client, retry_unavailable
+from stele.spark.registry import PATIENCE, RegistryLike, as_picklable, get_client, retry_unavailable
 from stele.spark.session import require_spark
 from stele.spark.wires import WireLike
 

@@ -22,14 +22,12 @@ from stele.formats.conversion.infer import InferOptions
 from stele.formats.conversion.model import Loss
 from stele.formats.registry import get_format
 from stele.spark.data_audit.aggregation import aggregate_rows
-from stele.spark.data_audit.charts import Bars
 from stele.spark.data_audit.field_stats import MOST_VALUES
 from stele.spark.data_audit.infer_evidence import ALL, CollectedEvidence, DocumentAggregator, RowAggregator
 from stele.spark.data_audit.infer_proposal import ProposedField, make_model, propose_fields, refine_model, with_notes
-from stele.spark.data_audit.report import AuditReport, Fact, ReportState, Section, pluralize
-from stele.spark.failures import spark_failures
-from stele.spark.registry.clients import PATIENCE, RegistryLike, as_picklable, get_client, retry_unavailable
-from stele.spark.session import require_spark
+from stele.spark.data_audit.report import AuditReport, Bars, Fact, ReportState, Section, pluralize
+from stele.spark.registry import PATIENCE, RegistryLike, as_picklable, get_client, retry_unavailable
+from stele.spark.session import require_spark, spark_failures
 from stele.spark.types import from_spark
 
 if TYPE_CHECKING:

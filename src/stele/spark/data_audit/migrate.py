@@ -20,18 +20,15 @@ from stele.formats import rulesets
 from stele.formats.conversion.convert import convert_schema
 from stele.formats.conversion.model import Loss
 from stele.spark.data_audit.aggregation import limit_kinds
-from stele.spark.data_audit.charts import Bars
-from stele.spark.data_audit.report import AuditReport, Fact, ReportState, Section, pluralize
+from stele.spark.data_audit.report import AuditReport, Bars, Fact, ReportState, Section, pluralize
 from stele.spark.data_audit.transcoders import HeaderMerger
 from stele.spark.decode.errors import error_structs, raise_first_error
 from stele.spark.decode.planning import plan_read, plan_write
 from stele.spark.decode.records import ReadPlan, WritePlan
 from stele.spark.decode.rules import RulesLike
-from stele.spark.engines.selection import get_engine
-from stele.spark.failures import spark_failures
-from stele.spark.registry.clients import PATIENCE, RegistryLike, as_picklable
-from stele.spark.registry.snapshot import ReaderLike, SchemaLookup, pin_schemas
-from stele.spark.session import require_spark
+from stele.spark.engines import get_engine
+from stele.spark.registry import PATIENCE, ReaderLike, RegistryLike, SchemaLookup, as_picklable, pin_schemas
+from stele.spark.session import require_spark, spark_failures
 from stele.spark.wires import ResolvedId, Unframed, Wire, WireLike, get_wire
 
 if TYPE_CHECKING:

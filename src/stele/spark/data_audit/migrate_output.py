@@ -10,8 +10,8 @@ import msgspec
 from stele.errors import Invalid, InvalidRequest
 from stele.spark.data_audit.migrate import MigratedRecords, Migration, Verification
 from stele.spark.data_audit.stored_records import TABLE, TEXTS, load_data
-from stele.spark.failures import spark_failures
 from stele.spark.functions import from_registry
+from stele.spark.session import spark_failures
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

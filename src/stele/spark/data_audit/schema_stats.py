@@ -29,8 +29,7 @@ from stele.spark.data_audit.field_stats import Fields, merge_fields, observe_val
 from stele.spark.decode.records import ReadPlan, ReadTarget
 from stele.spark.engines.arrow import Column
 from stele.spark.engines.error_codes import ErrorCode, describe_error, describe_errors
-from stele.spark.registry.clients import PATIENCE, RegistryLike
-from stele.spark.registry.snapshot import PinnedSchemas, SchemaLookup
+from stele.spark.registry import PATIENCE, PinnedSchemas, RegistryLike, SchemaLookup
 from stele.spark.wires import Wire
 
 if TYPE_CHECKING:

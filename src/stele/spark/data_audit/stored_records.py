@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from stele.errors import Invalid, NotFound
 from stele.spark.data_audit.aggregation import RecordColumn
-from stele.spark.failures import spark_failures
+from stele.spark.session import spark_failures
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

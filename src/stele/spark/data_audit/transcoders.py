@@ -40,12 +40,12 @@ from stele.formats.conversion.model import (
 )
 from stele.formats.protobuf import indexes_of, message_by_indexes
 from stele.formats.protobuf.codec import ProtobufCodec
-from stele.spark.decode.formats.rows import as_record_error
+from stele.spark.decode.formats.base import as_record_error
 from stele.spark.decode.records import ReadPlan, RecordEncoder, WritePlan
 from stele.spark.engines.arrow import Column
-from stele.spark.engines.decoded import Decoded, ErrorColumns
+from stele.spark.engines.base import Decoded, ErrorColumns
 from stele.spark.engines.error_codes import ErrorCode, RecordError
-from stele.spark.registry.snapshot import SchemaLookup
+from stele.spark.registry import SchemaLookup
 from stele.spark.wires import CloudEvents, HeaderGuid, Prefix, Wire
 from stele.spark.wires.base import HEADERS
 from stele.spark.wires.normalize import FrameNormalizer

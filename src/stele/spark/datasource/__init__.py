@@ -15,14 +15,17 @@ The first three are made of the journal up to one sequence number, fixed when th
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any, Final
 
+from stele.errors import CannotConvert, Invalid
 from stele.spark.session import require_spark
+from stele.spark.types import spark_schema
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from pyspark.sql import DataFrame, SparkSession
 
-__all__ = ["add_source"]
+__all__ = ["add_source", "subject_tables"]
 
 _PUSHDOWN = "spark.sql.python.filterPushdown.enabled"
 
@@ -37,3 +40,63 @@ def add_source(spark: SparkSession) -> None:
 
     spark.conf.set(_PUSHDOWN, "true")
     spark.dataSource.register(SteleSource)
+
+
+_COLUMNS: Final = (
+    "namespace string, subject string, format string, version int, schema_id int, spark_schema string, note string"
+)
+_MOST_REFERENCES: Final = 1000
+
+_Key = tuple[str, str, int]
+
+
+def subject_tables(spark: SparkSession, registry: str, **options: Any) -> DataFrame:
+    """Return a row for each subject with a live version; spark_schema is its columns as DDL.
+
+    registry, options   as of the source `stele`: `namespace`, `subject`, `asOf`, `patience`
+
+    spark_schema is null, and note says why, for a schema without columns or one whose text is not there. What the types
+    do not say is told by `stele.spark.spark_schema`. Raises `NotInstalled`, and what the source raises as an error of
+    Spark.
+    """
+    add_source(spark)
+    reader = spark.read.format("stele").options(registry=registry, table="versions", **options)
+    texts: dict[_Key, Any] = {}
+    newest: dict[tuple[str, str], Any] = {}
+    for row in reader.load().select(*_NEEDED).collect():
+        texts[row.namespace, row.subject, row.version] = row
+        known = newest.get((row.namespace, row.subject))
+        if not row.deleted and (known is None or row.version > known.version):
+            newest[row.namespace, row.subject] = row
+    return spark.createDataFrame([_describe_subject(row, texts) for _, row in sorted(newest.items())], _COLUMNS)
+
+
+_NEEDED: Final = ("namespace", "subject", "format", "version", "schema_id", "schema", "references", "deleted")
+
+
+def _describe_subject(row: Any, texts: dict[_Key, Any]) -> tuple[Any, ...]:
+    shape, note = None, ""
+    try:
+        if row.schema is None:
+            raise Invalid("the registry has no text of it")
+        struct, _ = spark_schema(row.format, row.schema, dict(_resolve_references(row, texts)))
+        shape = struct.toDDL()
+    except (Invalid, CannotConvert) as error:
+        note = str(error)
+    return row.namespace, row.subject, row.format, row.version, row.schema_id, shape, note
+
+
+def _resolve_references(row: Any, texts: dict[_Key, Any]) -> Iterator[tuple[str, str]]:
+    """Names and texts of all a schema refers to. Raises `Invalid` where one is not among the rows."""
+    todo, seen = list(row.references or ()), set[_Key]()
+    while todo:
+        reference = todo.pop()
+        key = reference.namespace, reference.subject, reference.version
+        if key in seen:
+            continue
+        seen.add(key)
+        version_row = texts.get(key)
+        if version_row is None or version_row.schema is None or len(seen) > _MOST_REFERENCES:
+            raise Invalid(f"what it refers to as {reference.name!r} is not at hand")
+        todo += version_row.references or ()
+        yield reference.name, version_row.schema

@@ -8,22 +8,20 @@ from typing import TYPE_CHECKING, Any
 from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStreamReader, InputPartition
 
 from stele.errors import Invalid, NotInstalled
-from stele.spark.datasource.journal import (
-    History,
-    JournalFeed,
-    JournalPartition,
-    RowsPartition,
-    VersionsPartition,
-    read_stretch,
-    split_scope,
-)
 from stele.spark.datasource.tables import (
     COLUMNS,
     JOURNAL,
     SUBJECTS,
     USAGE,
+    History,
+    JournalFeed,
+    JournalPartition,
     Row,
+    RowsPartition,
     SourceOptions,
+    VersionsPartition,
+    read_stretch,
+    split_scope,
     usage_rows,
 )
 

@@ -9,8 +9,7 @@ from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, ReadMaxRows, SupportsTriggerAvailableNow
 
 from stele.errors import DataError
-from stele.spark.datasource.journal import JournalFeed, JournalPartition, read_stretch, split_scope
-from stele.spark.datasource.tables import Row, SourceOptions
+from stele.spark.datasource.tables import JournalFeed, JournalPartition, Row, SourceOptions, read_stretch, split_scope
 
 _SEQ = "seq"
 

@@ -9,7 +9,7 @@ from stele.spark.engines.error_codes import CODE_NAMES, ErrorCode, describe_erro
 
 if TYPE_CHECKING:
     from stele.spark.engines.arrow import ArrowType, Column
-    from stele.spark.engines.decoded import Decoded
+    from stele.spark.engines.base import Decoded
 
 
 def error_type(id_type: ArrowType = None) -> ArrowType:

@@ -17,7 +17,7 @@ from stele.spark.engines.jvm.jar import CATALOG, is_loaded, is_remote, require_e
 from stele.spark.engines.jvm.programs import encode_program, find_unfit_column, slot_width
 from stele.spark.engines.resolve import Resolver
 from stele.spark.engines.steps import ReadNull, ReadUnion
-from stele.spark.registry.snapshot import parse_avro
+from stele.spark.registry import parse_avro
 from stele.spark.wires import Prefix
 
 if TYPE_CHECKING:

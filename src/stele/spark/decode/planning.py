@@ -13,8 +13,7 @@ from stele.errors import Invalid, VersionNotFound
 from stele.spark.decode.records import ReadPlan, ReadTarget, WritePlan
 from stele.spark.decode.rules import RulesLike, check_rules_choice, refuse_reading, refuse_writing
 from stele.spark.engines.unroll import check_recursion
-from stele.spark.registry.clients import PATIENCE, RegistryLike
-from stele.spark.registry.snapshot import PinnedSchemas, ReaderLike, pin_schemas
+from stele.spark.registry import PATIENCE, PinnedSchemas, ReaderLike, RegistryLike, pin_schemas
 from stele.spark.wires import Prefix, WireLike, get_wire
 
 Subjects: TypeAlias = "str | Sequence[str] | Mapping[str, str] | None"

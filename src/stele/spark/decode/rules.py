@@ -27,8 +27,7 @@ from stele.client.serdes.rules.model import RuleMode, RulePhase
 from stele.client.serdes.schemas import parse_schema
 from stele.errors import ContentNotFound, DataError, Invalid, RuleFailed, RulesRefused, Unavailable
 from stele.formats.protobuf import indexes_of
-from stele.spark.registry.clients import RegistryLike, get_client
-from stele.spark.registry.snapshot import PinnedSchemas
+from stele.spark.registry import PinnedSchemas, RegistryLike, get_client
 from stele.wire.confluent import encode_indexes
 from stele.wire.kms import KmsError
 

@@ -31,8 +31,7 @@ from stele.spark.engines.base import FindWriter
 from stele.spark.engines.jvm.programs import decode_program
 from stele.spark.engines.python.reading import reader as checked
 from stele.spark.engines.resolve import Resolver
-from stele.spark.registry.clients import RegistryLike
-from stele.spark.registry.snapshot import PinnedSchemas, SchemaLookup, parse_avro
+from stele.spark.registry import PinnedSchemas, RegistryLike, SchemaLookup, parse_avro
 
 IDLE_SECONDS = 60.0
 """Seconds without a question after which the process ends."""

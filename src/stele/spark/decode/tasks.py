@@ -9,7 +9,7 @@ from stele.client import ResolvedSchema
 from stele.errors import EncodeError, Invalid
 from stele.formats.avro.model import AvroRecord, AvroType, AvroUnion
 from stele.spark.decode.errors import error_structs, error_type, raise_first_error
-from stele.spark.registry.snapshot import parse_avro
+from stele.spark.registry import parse_avro
 
 if TYPE_CHECKING:
     import pyarrow as pa

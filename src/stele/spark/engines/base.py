@@ -1,13 +1,128 @@
-"""What an engine is: the one interface behind every decode and encode of the Spark part, and its look-up by name."""
+"""What an engine is and what it makes: the interface behind every decode and encode, and a decoded batch.
+
+A batch has values, the ids in the frames, and for each bad record a code, a detail and an offset.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, fields, replace
 from typing import Protocol, TypeAlias
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from stele.formats.avro.model import AvroSchema
 from stele.spark.engines.arrow import ArrowType, Column
-from stele.spark.engines.decoded import Decoded
+from stele.spark.engines.error_codes import ErrorCode, RecordError
+
+
+@dataclass(frozen=True, slots=True)
+class Decoded:
+    """One decoded batch. All arrays are as long as the input and in its order.
+
+    Attributes:
+        values: Under the reader's type; null where the record was null or bad.
+        schema_ids: int32 or, behind `RecordDecoder`, the wire's own type; null where there was no frame.
+        codes: uint8, never null: the `ErrorCode` of each record, 0 where it was good, or null itself.
+        details: string: what the sentence of a code needs beside it; null with most codes.
+        offsets: int32, never null: byte of the payload (after the frame) at which the bad value begins, -1 where it is
+            not known or the record was good.
+        id_label: What the wire calls an id in a sentence.
+    """
+
+    values: Column
+    schema_ids: Column
+    codes: Column
+    details: Column
+    offsets: Column
+    id_label: str = "schema id"
+
+    def bad_rows(self) -> Column:
+        """Return the numbers of the bad records, in order."""
+        return pc.indices_nonzero(self.codes)
+
+    def is_bad(self) -> Column:
+        """Return a boolean for each record."""
+        return pc.not_equal(self.codes, pa.scalar(0, pa.uint8()))
+
+    def take(self, rows: Column) -> Decoded:
+        """Return the records of these row numbers; a null number is a good null record without an id."""
+        taken = {each: getattr(self, each).take(rows) for each in _ARRAYS}
+        if rows.null_count:
+            taken["codes"] = pc.fill_null(taken["codes"], pa.scalar(0, pa.uint8()))
+            taken["offsets"] = pc.fill_null(taken["offsets"], pa.scalar(-1, pa.int32()))
+        return replace(self, **taken)
+
+    def with_errors(self, code: ErrorCode, details: Mapping[int, str | None]) -> Decoded:
+        """Return the batch with more bad records, at unknown offsets.
+
+        Args:
+            code: What is wrong with them.
+            details: The detail of each by row number; None where the sentence of the code needs none.
+        """
+        if not details:
+            return self
+        codes, offsets = np.array(self.codes), np.array(self.offsets)
+        codes[list(details)], offsets[list(details)] = code, -1
+        texts: Column = pa.array([details.get(row) for row in range(len(codes))], pa.string())
+        return replace(
+            self,
+            codes=pa.array(codes, pa.uint8()),
+            details=pc.coalesce(texts, self.details),
+            offsets=pa.array(offsets, pa.int32()),
+        )
+
+    @classmethod
+    def concat(cls, pieces: Sequence[Decoded]) -> Decoded:
+        """Return several batches as one."""
+        if len(pieces) == 1:
+            return pieces[0]
+        joined = {each: pa.concat_arrays([getattr(piece, each) for piece in pieces]) for each in _ARRAYS}
+        return replace(pieces[0], **joined)
+
+
+_ARRAYS = tuple(each.name for each in fields(Decoded) if each.name != "id_label")
+
+
+class ErrorColumns:
+    """Collects the errors of a batch row by row, for decoders that go through the rows in Python."""
+
+    def __init__(self, size: int) -> None:
+        self._codes = np.zeros(size, np.uint8)
+        self._offsets = np.full(size, -1, np.int32)
+        self._details: dict[int, str] = {}
+
+    def add(self, row: int, code: ErrorCode, detail: str | None = None, offset: int | None = None) -> None:
+        """Mark a record as bad, unless it is already."""
+        if self._codes[row]:
+            return
+        self._codes[row] = code
+        self._offsets[row] = -1 if offset is None else offset
+        if detail is not None:
+            self._details[row] = detail
+
+    def add_error(self, row: int, error: RecordError) -> None:
+        """Mark a record as bad, unless it is already."""
+        self.add(row, error.code, error.detail, error.offset)
+
+    def columns(self) -> tuple[Column, Column, Column]:
+        """Return codes, details and offsets as `Decoded` has them."""
+        return error_columns(self._codes, self._details, self._offsets)
+
+
+def error_columns(codes: np.ndarray, details: dict[int, str], offsets: np.ndarray) -> tuple[Column, Column, Column]:
+    """Return codes, details by row and offsets as the arrays of `Decoded`."""
+    n = len(codes)
+    texts = pa.array([details.get(row) for row in range(n)], pa.string()) if details else pa.nulls(n, pa.string())
+    return pa.array(codes, pa.uint8()), texts, pa.array(offsets, pa.int32())
+
+
+def no_errors(size: int) -> tuple[Column, Column, Column]:
+    """Return codes, details and offsets of so many good records."""
+    return error_columns(np.zeros(size, np.uint8), {}, np.full(size, -1, np.int32))
+
 
 FindWriter: TypeAlias = Callable[[int], "AvroSchema | None"]
 """The schema of an id; None when the registry knows no such id.

@@ -30,8 +30,7 @@ from stele.spark.pipeline.routes import (
     id_type,
     schema_names,
 )
-from stele.spark.registry.clients import RegistryLike, get_client, retry_unavailable
-from stele.spark.registry.snapshot import PinnedSchemas, pin_schemas
+from stele.spark.registry import PinnedSchemas, RegistryLike, get_client, pin_schemas, retry_unavailable
 from stele.spark.wires import Prefix, get_wire
 
 if TYPE_CHECKING:

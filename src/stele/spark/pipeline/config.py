@@ -30,7 +30,7 @@ import msgspec
 from stele.client import SchemaSnapshot
 from stele.errors import Invalid
 from stele.spark.pipeline.schema_evolution import DropPolicy, RenamePolicy
-from stele.spark.registry.clients import PATIENCE
+from stele.spark.registry import PATIENCE
 
 FileFormat = Literal["parquet", "orc", "binaryFile"]
 TableKind = Literal["iceberg", "iceberg-spark", "delta", "parquet"]

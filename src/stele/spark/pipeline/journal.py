@@ -19,7 +19,7 @@ import msgspec
 
 from stele.errors import Conflict, StoreError
 from stele.spark.pipeline.schema_evolution import TableChange
-from stele.spark.registry.snapshot import PinnedSchemas
+from stele.spark.registry import PinnedSchemas
 
 if TYPE_CHECKING:
     from pyarrow.fs import FileSystem

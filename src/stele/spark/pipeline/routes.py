@@ -15,9 +15,8 @@ from stele.spark.functions import decode_column, to_spark_types
 from stele.spark.pipeline.config import PipelineConfig, RouteConfig
 from stele.spark.pipeline.raw_records import RAW
 from stele.spark.pipeline.schema_evolution import RESERVED_PREFIX
-from stele.spark.registry.clients import RegistryLike
-from stele.spark.registry.snapshot import PinnedSchemas
-from stele.spark.types.comments import with_comments
+from stele.spark.registry import PinnedSchemas, RegistryLike
+from stele.spark.types import with_comments
 from stele.spark.wires import get_wire
 
 if TYPE_CHECKING:

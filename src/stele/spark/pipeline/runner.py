@@ -11,11 +11,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from stele.errors import Invalid, NotFound, SteleError
-from stele.spark.failures import find_cause
 from stele.spark.pipeline.config import PipelineConfig
 from stele.spark.pipeline.journal import BatchReport, PipelineReport
-from stele.spark.registry.clients import RegistryLike, as_picklable
-from stele.spark.session import local_session, require_spark
+from stele.spark.registry import RegistryLike, as_picklable
+from stele.spark.session import find_cause, local_session, require_spark
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -16,8 +16,17 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 import msgspec
 
 from stele.errors import StoreError
-from stele.spark.data_audit.charts import LEAST_COLUMNS, Stack
-from stele.spark.data_audit.report import AuditReport, Cell, Fact, ReportState, Section, format_micros, pluralize
+from stele.spark.data_audit.report import (
+    LEAST_COLUMNS,
+    AuditReport,
+    Cell,
+    Fact,
+    ReportState,
+    Section,
+    Stack,
+    format_micros,
+    pluralize,
+)
 from stele.spark.data_audit.subject_evolution import SubjectEvolution, describe_missing, draw_evolutions
 from stele.spark.pipeline.config import PipelineConfig
 from stele.spark.pipeline.dead_letters import count_by_kind
@@ -26,7 +35,7 @@ from stele.spark.pipeline.kafka_lag import has_run, measure_lag
 from stele.spark.pipeline.used_versions import label_versions
 
 if TYPE_CHECKING:
-    from stele.spark.registry.snapshot import PinnedSchemas
+    from stele.spark.registry import PinnedSchemas
 
 try:
     import fcntl

@@ -14,7 +14,7 @@ from stele.spark.pipeline.dead_letters import dead_letter_columns, select_dead_l
 from stele.spark.pipeline.routes import PinnedRoute, RouteGroup
 from stele.spark.pipeline.schema_evolution import FieldPath, TableChange, TablePlan, plan_changes
 from stele.spark.pipeline.sinks import Sink, open_sink
-from stele.spark.registry.snapshot import PinnedSchemas
+from stele.spark.registry import PinnedSchemas
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -10,7 +10,7 @@ from threading import Event, current_thread, main_thread
 from typing import TYPE_CHECKING, Final
 
 from stele.errors import SteleError
-from stele.spark.failures import JobFailed, spark_failures
+from stele.spark.session import JobFailed, spark_failures
 from stele.spark.stream_sql.execute import rewrite_for_spark
 from stele.spark.stream_sql.query_rewrite import RewrittenQuery
 from stele.spark.stream_sql.tokens import StatementText

@@ -9,7 +9,7 @@ from math import isfinite
 from typing import TYPE_CHECKING, Final, cast
 
 from stele.errors import Invalid
-from stele.spark.registry.clients import PATIENCE
+from stele.spark.registry import PATIENCE
 from stele.spark.stream_sql.connectors import Connector, FilesConnector, KafkaConnector, SourceConnector, TableConnector
 
 if TYPE_CHECKING:

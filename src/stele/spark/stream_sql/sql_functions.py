@@ -22,8 +22,7 @@ from typing import TYPE_CHECKING, Any, Final
 from stele.errors import Invalid, NotInstalled
 from stele.spark.datasource import add_source
 from stele.spark.functions import to_spark_types
-from stele.spark.registry.clients import PATIENCE, RegistryLike, as_picklable
-from stele.spark.registry.snapshot import pin_schemas
+from stele.spark.registry import PATIENCE, RegistryLike, as_picklable, pin_schemas
 from stele.spark.session import require_spark
 
 if TYPE_CHECKING:

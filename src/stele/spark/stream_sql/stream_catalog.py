@@ -14,8 +14,7 @@ from weakref import WeakKeyDictionary
 from stele.client import ResolvedSchema
 from stele.errors import AlreadyExists, Invalid, NotFound
 from stele.spark.functions import DecodedSplit, from_registry
-from stele.spark.registry.clients import RegistryLike, as_picklable
-from stele.spark.registry.snapshot import pin_schemas
+from stele.spark.registry import RegistryLike, as_picklable, pin_schemas
 from stele.spark.session import require_spark
 from stele.spark.stream_sql.options import StreamOptions, resolve_options
 from stele.spark.stream_sql.parser import RequestedColumn
@@ -247,7 +246,7 @@ class RegisteredStream:
         from pyspark.sql import functions as f
         from pyspark.sql.types import StructType
 
-        from stele.spark.types.comments import with_comments
+        from stele.spark.types import with_comments
 
         kind = df.schema[_VALUE].dataType
         extras: dict[str, Column] = {}

@@ -14,7 +14,7 @@ import pyarrow as pa
 from stele.errors import DataError, Invalid
 from stele.formats.avro import AVRO
 from stele.spark.engines.arrow import Column
-from stele.spark.registry.snapshot import parse_avro
+from stele.spark.registry import parse_avro
 from stele.spark.wires.base import FrameParts, Framer, ResolvedId, prepend_frame, split_by_heads
 from stele.wire import avro_single
 
@@ -22,8 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from stele.client.snapshot import ResolvedSchema
-    from stele.spark.registry.clients import RegistryLike
-    from stele.spark.registry.snapshot import SchemaLookup
+    from stele.spark.registry import RegistryLike, SchemaLookup
 
 _HEADER = 10
 

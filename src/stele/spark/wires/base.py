@@ -18,8 +18,7 @@ from stele.spark.engines.arrow import ArrowType, Column
 
 if TYPE_CHECKING:
     from stele.client.snapshot import ResolvedSchema
-    from stele.spark.registry.clients import RegistryLike
-    from stele.spark.registry.snapshot import SchemaLookup
+    from stele.spark.registry import RegistryLike, SchemaLookup
 
 
 class FrameParts(NamedTuple):

@@ -21,8 +21,7 @@ from stele.wire import cloudevents
 if TYPE_CHECKING:
     from stele.client import Version
     from stele.client.snapshot import ResolvedSchema
-    from stele.spark.registry.clients import RegistryLike
-    from stele.spark.registry.snapshot import SchemaLookup
+    from stele.spark.registry import RegistryLike, SchemaLookup
 
 _MISSING: Final = "the event names no dataschema"
 

@@ -26,8 +26,7 @@ from stele.wire.confluent import RecordField
 
 if TYPE_CHECKING:
     from stele.client.snapshot import ResolvedSchema
-    from stele.spark.registry.clients import RegistryLike
-    from stele.spark.registry.snapshot import SchemaLookup
+    from stele.spark.registry import RegistryLike, SchemaLookup
 
 _GUID_END: Final = 17
 

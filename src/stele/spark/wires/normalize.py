@@ -14,9 +14,9 @@ from stele.client.snapshot import ResolvedSchema
 from stele.errors import DataError, FrameError, Invalid
 from stele.formats.protobuf import indexes_of
 from stele.spark.engines.arrow import Column
-from stele.spark.engines.decoded import Decoded, ErrorColumns
+from stele.spark.engines.base import Decoded, ErrorColumns
 from stele.spark.engines.error_codes import ErrorCode, RecordError
-from stele.spark.registry.snapshot import SchemaLookup
+from stele.spark.registry import SchemaLookup
 from stele.spark.wires.base import FrameParts, ResolvedId, Wire
 from stele.wire.confluent import encode_indexes, id_prefix
 

@@ -15,13 +15,12 @@ from stele.client.serdes.schemas import parse_schema
 from stele.client.snapshot import ResolvedSchema, SchemaSnapshot
 from stele.errors import Invalid, NotFound
 from stele.spark.engines.arrow import Column
-from stele.spark.registry.clients import get_client
+from stele.spark.registry import get_client
 from stele.spark.wires.base import FrameParts, Framer, ResolvedId, prepend_frame, split_by_heads
 from stele.wire import pravega
 
 if TYPE_CHECKING:
-    from stele.spark.registry.clients import RegistryLike
-    from stele.spark.registry.snapshot import SchemaLookup
+    from stele.spark.registry import RegistryLike, SchemaLookup
 
 _HEADER: Final = 5
 MAX_ENCODINGS: Final = 1000

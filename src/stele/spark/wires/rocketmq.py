@@ -12,13 +12,12 @@ from stele.client.request import JSON, CachePolicy, Request, build_path, json_de
 from stele.client.snapshot import ResolvedSchema, SchemaSnapshot
 from stele.errors import Invalid, NotFound
 from stele.spark.engines.arrow import Column
-from stele.spark.registry.clients import get_client
+from stele.spark.registry import get_client
 from stele.spark.wires.base import FrameParts, Framer, ResolvedId, prepend_frame, split_by_heads
 from stele.wire import rocketmq as wire
 
 if TYPE_CHECKING:
-    from stele.spark.registry.clients import RegistryLike
-    from stele.spark.registry.snapshot import SchemaLookup
+    from stele.spark.registry import RegistryLike, SchemaLookup
 
 
 class _Record(msgspec.Struct, rename="camel"):

@@ -13,8 +13,7 @@ from stele.spark.wires.base import FrameParts, Framer, ResolvedId
 
 if TYPE_CHECKING:
     from stele.client.snapshot import ResolvedSchema
-    from stele.spark.registry.clients import RegistryLike
-    from stele.spark.registry.snapshot import SchemaLookup
+    from stele.spark.registry import RegistryLike, SchemaLookup
 
 
 @dataclass(frozen=True, slots=True)

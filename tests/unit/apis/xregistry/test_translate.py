@@ -9,10 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from stele.apis.xregistry.attributes import is_id, normalize_time
-from stele.apis.xregistry.dot_notation import Step, find_values, parse_path
+from stele.apis.xregistry.bodies import decode_value, encode_value
 from stele.apis.xregistry.errors import CODES, RegistryError, build_error
-from stele.apis.xregistry.filters import parse_filters
-from stele.apis.xregistry.headers import decode_value, encode_value
+from stele.apis.xregistry.filters import Step, find_values, parse_filters, parse_path
 from stele.apis.xregistry.params import Level
 from stele.apis.xregistry.serialize import embed_document
 from stele.apis.xregistry.translate import decode_name, encode_name, resolve_format

@@ -13,8 +13,7 @@ from tests.property.avro_strategies import schemas
 
 from stele.core.ports import TextForm
 from stele.formats.avro import AVRO
-from stele.formats.avro.canonical import rabin_fingerprint
-from stele.formats.avro.java_json import _write_value, format_double, to_java_json
+from stele.formats.avro.canonical import _write_value, format_double, rabin_fingerprint, to_java_json
 from stele.formats.avro.model import AvroRecord
 from stele.formats.avro.parse import make_default
 

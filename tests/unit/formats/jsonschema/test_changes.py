@@ -8,9 +8,8 @@ from typing import Any
 import pytest
 
 from stele.formats.jsonschema import JSON_SCHEMA, list_changes
-from stele.formats.jsonschema.confluent import ALL, LENIENT, STRICT
-from stele.formats.jsonschema.confluent.changes import BREAKING, change_advice
-from stele.formats.jsonschema.confluent.rules import maximum_matching
+from stele.formats.jsonschema.confluent import ALL, LENIENT, STRICT, maximum_matching
+from stele.formats.jsonschema.confluent.schema_diff import BREAKING, change_advice
 
 STRING, INTEGER, NUMBER = {"type": "string"}, {"type": "integer"}, {"type": "number"}
 

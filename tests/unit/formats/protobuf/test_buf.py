@@ -14,16 +14,16 @@ from tests.unit.formats.protobuf.buf_oracle import broken_rules, rules_by_catego
 from stele.core.findings import Finding
 from stele.errors import UnknownRuleset
 from stele.formats.protobuf import PROTOBUF, ProtobufSchema, check_modules
-from stele.formats.protobuf.buf import declarations, fields, files
+from stele.formats.protobuf.buf import declarations, fields
 from stele.formats.protobuf.buf.rules import CATEGORIES, CATEGORIES_OF
-from stele.formats.protobuf.number_ranges import Ranges, format_ranges
+from stele.formats.protobuf.model import Ranges, format_ranges
 
 P2 = 'syntax = "proto2";\n'
 P3 = 'syntax = "proto3";\n'
 E23 = 'edition = "2023";\nimport "google/protobuf/cpp_features.proto";\nimport "google/protobuf/java_features.proto";\n'
 FAMILIES = [
-    files.MODULE_RULES,
-    files.RULES,
+    declarations.MODULE_RULES,
+    declarations.FILE_RULES,
     declarations.MESSAGE_RULES,
     fields.RULES,
     declarations.ENUM_RULES,

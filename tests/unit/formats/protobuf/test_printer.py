@@ -12,10 +12,9 @@ from google.protobuf.descriptor_pb2 import FileDescriptorProto, FileDescriptorSe
 from stele.core.ports import TextForm
 from stele.errors import InvalidRequest
 from stele.formats.protobuf import PROTOBUF, ProtobufFormat, ProtobufSchema, file_descriptor_set
-from stele.formats.protobuf.canonical_text import print_canonical
+from stele.formats.protobuf.canonical import descriptor_bytes, normalize_file, print_canonical
 from stele.formats.protobuf.compiler import builtin_sources
 from stele.formats.protobuf.model import default_json_name
-from stele.formats.protobuf.normalize import descriptor_bytes, normalize_file
 
 HERE = Path(__file__).parent
 P3 = 'syntax = "proto3";\n'

@@ -20,30 +20,28 @@ from hypothesis import strategies as st
 from stele.pictures import draw_story_line, tabulate_history
 from stele.protocol.history import SubjectHistory
 from stele.spark.data_audit.aggregation import add_counts, limit_kinds
-from stele.spark.data_audit.charts import (
-    MOST_BARS,
-    Bars,
-    Stack,
-    bucket_days,
-    choose_ticks,
-    draw_chart,
-    layout_bars,
-    layout_columns,
-)
 from stele.spark.data_audit.report import (
+    MOST_BARS,
     MOST_ROWS,
     AuditReport,
+    Bars,
     Fact,
     Figure,
     ReportState,
     Section,
+    Stack,
+    bucket_days,
+    choose_ticks,
+    draw_chart,
     format_micros,
+    layout_bars,
+    layout_columns,
     pluralize,
     to_html,
     to_json,
     to_text,
 )
-from stele.spark.failures import find_cause
+from stele.spark.session import find_cause
 
 EVIL = "<script>alert(1)</script> & [b]\"'"
 

@@ -1,22 +1,28 @@
-"""Who may do what: the rules in force, changes of those in the log, and why somebody may do something."""
+"""Who may do what, and who programs are: the rules in force, why somebody may do something, and API keys.
+
+Rules in the log can be changed. Nobody sees a key again after it was made.
+"""
 
 from __future__ import annotations
 
+from datetime import datetime
 from typing import Annotated, Any
 
 import msgspec
 from litestar import Request, Response, delete, get, post
+from litestar.datastructures import ResponseHeader
 from litestar.handlers import HTTPRouteHandler
 from litestar.openapi.datastructures import ResponseSpec
-from litestar.params import QueryParameter
+from litestar.params import PathParameter, QueryParameter
 
 from stele.apis.http.access import Place, access
 from stele.apis.http.application import openapi_body
-from stele.apis.http.requests import read_body
+from stele.apis.http.requests import decode_segment, read_body
 from stele.apis.native.errors import ERRORS, NativeError
-from stele.core.access import Operation
+from stele.core.access import REGISTRY_RESOURCE, Operation
 from stele.core.access_rule_text import parse_resource, parse_rule, print_rule
-from stele.service import access_rules
+from stele.service import access_rules, api_keys
+from stele.service.access import CALLER
 from stele.service.access_rules import COLLECTION, AccessExplanation, AccessRuleInfo, RuleList
 from stele.service.registry import Registry
 
@@ -46,7 +52,7 @@ class NewRule(msgspec.Struct, frozen=True):
 
 
 def create_routes(registry: Registry) -> list[HTTPRouteHandler]:
-    """Return the endpoints about access to one registry."""
+    """Return the endpoints about access to one registry, and about its API keys."""
 
     @get("/api/access/rules", opt=_MANAGE)
     async def list_access_rules() -> RuleList:
@@ -89,4 +95,80 @@ def create_routes(registry: Registry) -> list[HTTPRouteHandler]:
         principals = frozenset({principal, *(f"group:{name}" for name in group or ())})
         return await access_rules.explain_access(registry, principals, operation, parse_resource(resource), host)
 
-    return [list_access_rules, add_access_rule, remove_access_rule, explain_access]
+    return [
+        list_access_rules,
+        add_access_rule,
+        remove_access_rule,
+        explain_access,
+        *_create_key_routes(registry),
+    ]
+
+
+KeyId = Annotated[str, PathParameter(name="id", description="id of a key, which stands in it after `stele_`")]
+
+_NO_STORE = ResponseHeader(name="Cache-Control", value="no-store", description="The key is shown once")
+_NO_KEY = {404: ResponseSpec(NativeError, description="No key has this id", generate_examples=False)}
+
+
+class ApiKeyRequest(msgspec.Struct, frozen=True):
+    """A key to be made: who a request with it comes from, in which groups he is, and when it ends (null: never)."""
+
+    name: str
+    groups: list[str] = []
+    expires: datetime | None = None
+
+
+def _create_key_routes(registry: Registry) -> list[HTTPRouteHandler]:
+    """Return the endpoints about API keys of one registry."""
+
+    @get("/api/access/keys", opt=access(Operation.MANAGE_ACCESS, Place.LIST))
+    async def list_keys() -> api_keys.ApiKeysOut:
+        # GET /api/access/keys
+        """List all keys, or those of the caller, if he has no right to the others."""
+        keys = await api_keys.list_api_keys(registry)
+        is_manager = registry.access.allows(Operation.MANAGE_ACCESS, REGISTRY_RESOURCE)
+        caller = CALLER.get().principal.name
+        visible = {
+            key_id: stored
+            for key_id, stored in keys.items()
+            if is_manager or (caller and caller in {stored.name, stored.created_by})
+        }
+        return api_keys.ApiKeysOut(
+            [api_keys.ApiKeyOut(key_id, **_describe(stored)) for key_id, stored in visible.items()]
+        )
+
+    @post(
+        "/api/access/keys",
+        opt=_MANAGE,
+        operation_class=openapi_body(ApiKeyRequest),
+        responses=ERRORS,
+        response_headers=[_NO_STORE],
+    )
+    async def create_key(request: Request[Any, Any, Any]) -> api_keys.CreatedApiKey:
+        # POST /api/access/keys
+        """Make a key. Its answer is the only one that shows it."""
+        wanted = await read_body(request, ApiKeyRequest)
+        key_id, stored, key = await api_keys.create_api_key(
+            registry, wanted.name, wanted.groups, wanted.expires, via="native"
+        )
+        return api_keys.CreatedApiKey(key_id, **_describe(stored), key=key)
+
+    @delete("/api/access/keys/{id:str}", status_code=200, opt=_MANAGE, responses=_NO_KEY)
+    async def revoke_key(key_id: KeyId) -> api_keys.ApiKeyOut:
+        # DELETE /api/access/keys/{id}
+        """Revoke a key: it is worth nothing from now on. Answers what it was."""
+        key_id = decode_segment(key_id)
+        stored = await api_keys.revoke_api_key(registry, key_id, via="native")
+        return api_keys.ApiKeyOut(key_id, **_describe(stored))
+
+    return [list_keys, create_key, revoke_key]
+
+
+def _describe(stored: api_keys.StoredApiKey) -> dict[str, Any]:
+    return {
+        "name": stored.name,
+        "groups": list(stored.groups),
+        "created": stored.created,
+        "created_by": stored.created_by,
+        "expires": stored.expires,
+    }

@@ -1,4 +1,8 @@
-"""Changes of the registry as CloudEvents: page by page, by waiting for the next ones, or as a stream to a browser."""
+"""Changes of the registry as CloudEvents, and how far their delivery to subscribers is.
+
+Events are read page by page, by waiting for the next ones, or as a stream to a browser. Subscriptions are made and
+changed in the CNCF API (`/subscriptions`); here each has its state and a switch.
+"""
 
 from __future__ import annotations
 
@@ -7,22 +11,24 @@ from collections.abc import AsyncIterator, Callable
 from typing import Annotated, Any, Final
 
 import msgspec
-from litestar import Request, Response, get
+from litestar import Request, Response, get, post
 from litestar.handlers import HTTPRouteHandler
 from litestar.openapi.datastructures import ResponseSpec
-from litestar.params import QueryParameter
+from litestar.params import PathParameter, QueryParameter
 from litestar.response import ServerSentEvent, ServerSentEventMessage
 
 from stele.apis.http.access import Place, access
 from stele.apis.http.dependencies import VOLATILE
 from stele.apis.http.media_types import is_preferred
-from stele.apis.http.requests import find_base_uri, mark_waiting, parse_whole_number, time_limit
-from stele.apis.native.errors import ERRORS
+from stele.apis.http.requests import decode_segment, find_base_uri, mark_waiting, parse_whole_number, time_limit
+from stele.apis.native.errors import ERRORS, NativeError
 from stele.core.access import Operation
 from stele.errors import InvalidRequest
 from stele.protocol.cncf import CloudEvent
 from stele.service import change_events as service
 from stele.service.change_events import MOST_RECORDS, ChangeEvent, EventPosition, parse_position
+from stele.service.delivery.overview import SubscriptionOverview, change_state, list_overviews
+from stele.service.delivery.status import DeliveryState
 from stele.service.registry import Registry
 
 _MOST_SECONDS: Final = 300
@@ -63,7 +69,7 @@ class EventsAnswer(msgspec.Struct, frozen=True):
 
 
 def create_routes(registry: Registry, public_url: str) -> list[HTTPRouteHandler]:
-    """Return the endpoint about events of one registry."""
+    """Return the endpoints about events of one registry and their delivery."""
 
     @get(
         "/api/events",
@@ -102,7 +108,7 @@ def create_routes(registry: Registry, public_url: str) -> list[HTTPRouteHandler]
         page = await service.wait_for_events(registry, parse_position(after or "0"), seconds, is_wanted, records)
         return Response(EventsAnswer([event.to_cloud_event(source) for event in page.events], str(page.next)))
 
-    return [read_events]
+    return [read_events, *_create_subscription_routes(registry)]
 
 
 async def _find_start(registry: Registry, after: str) -> EventPosition:
@@ -132,3 +138,38 @@ async def _stream_events(
         for event in page.events:
             made = event.to_cloud_event(source)
             yield ServerSentEventMessage(data=msgspec.json.encode(made).decode(), event=made.type, id=made.id)
+
+
+SubscriptionId = Annotated[str, PathParameter(description="id of a subscription")]
+_NOT_FOUND = {404: ResponseSpec(NativeError, description="No such subscription", generate_examples=False)}
+_RIGHT = access(Operation.MANAGE_EXPORTERS, Place.REGISTRY)
+
+
+class SubscriptionsOut(msgspec.Struct, frozen=True):
+    """All subscriptions, by id."""
+
+    subscriptions: list[SubscriptionOverview]
+
+
+def _create_subscription_routes(registry: Registry) -> list[HTTPRouteHandler]:
+    """Return the endpoints about the delivery of events of one registry."""
+
+    @get("/api/subscriptions", opt=_RIGHT)
+    async def list_subscriptions() -> SubscriptionsOut:
+        # GET /api/subscriptions
+        """Show how far each subscription is, what its sink last answered, and which events it refused."""
+        return SubscriptionsOut(await list_overviews(registry))
+
+    @post("/api/subscriptions/{subscription:str}/pause", status_code=200, responses=_NOT_FOUND, opt=_RIGHT)
+    async def pause_subscription(subscription: SubscriptionId) -> SubscriptionOverview:
+        # POST /api/subscriptions/{subscription}/pause
+        """Send nothing more to a subscriber until it is resumed; it misses nothing."""
+        return await change_state(registry, decode_segment(subscription), DeliveryState.PAUSED)
+
+    @post("/api/subscriptions/{subscription:str}/resume", status_code=200, responses=_NOT_FOUND, opt=_RIGHT)
+    async def resume_subscription(subscription: SubscriptionId) -> SubscriptionOverview:
+        # POST /api/subscriptions/{subscription}/resume
+        """Send a subscriber everything since it was paused, and go on."""
+        return await change_state(registry, decode_segment(subscription), DeliveryState.ACTIVE)
+
+    return [list_subscriptions, pause_subscription, resume_subscription]

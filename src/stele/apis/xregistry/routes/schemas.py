@@ -9,9 +9,8 @@ from litestar import Request, Response, delete, get, patch, post, put
 from stele.apis.http.access import access
 from stele.apis.http.requests import read_bytes
 from stele.apis.xregistry.attributes import check_id, parse_value, require_epoch
-from stele.apis.xregistry.bodies import read_members
+from stele.apis.xregistry.bodies import read_headers, read_members
 from stele.apis.xregistry.errors import RegistryError
-from stele.apis.xregistry.headers import read_headers
 from stele.apis.xregistry.operations import InjectedOperations
 from stele.apis.xregistry.params import DELETE, READ, WRITE, Group, Level, Schema, VersionId, split_details
 from stele.apis.xregistry.responses import (

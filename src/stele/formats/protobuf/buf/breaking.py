@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from stele.core.findings import Finding
 from stele.errors import MalformedSchema, UnknownRuleset
-from stele.formats.protobuf.buf import declarations, fields, files
+from stele.formats.protobuf.buf import declarations, fields
 from stele.formats.protobuf.buf.module import Module
 from stele.formats.protobuf.buf.rules import CATEGORIES, CATEGORIES_OF, Rules
 from stele.formats.protobuf.compiler import builtin_sources
@@ -98,8 +98,8 @@ def _compare_modules(category: str, new: Module, old: Module) -> list[Finding]:
     outer = _pair_by_key(new.extensions, old.extensions)
     changed = ((now, was) for now, was in chain(inner, outer) if not now.is_same_as(was))
     return [
-        *run_rules(files.MODULE_RULES, [(new, old)]),
-        *run_rules(files.RULES, _pair_by_key(new.files, old.files)),
+        *run_rules(declarations.MODULE_RULES, [(new, old)]),
+        *run_rules(declarations.FILE_RULES, _pair_by_key(new.files, old.files)),
         *run_rules(declarations.MESSAGE_RULES, shared),
         *run_rules(fields.RULES, changed),
         *run_rules(declarations.ENUM_RULES, _pair_by_key(new.enums, old.enums)),

@@ -1,7 +1,7 @@
 """Schema languages on Spark: framed records to columns under a reader's schema, and back.
 
-Avro has engines of its own (`stele.spark.engines`); the others come in by `base.Language`. A language is one file and
-one line here.
+Avro has engines of its own (`stele.spark.engines`); the others come in by `base.ColumnFormat`. A language is one file
+and one line here.
 """
 
 from __future__ import annotations
@@ -9,14 +9,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from stele.errors import DataError
-from stele.spark.decode.formats.base import ColumnFormat, require_parsed
+from stele.spark.decode.formats.base import ColumnFormat, RowDecoder, RowEncoder, Schemas, fit_column, require_parsed
 from stele.spark.decode.formats.json import JsonColumns
 from stele.spark.decode.formats.protobuf import ProtobufColumns
-from stele.spark.decode.formats.rows import RowDecoder, RowEncoder, Schemas, fit_column
 from stele.spark.decode.formats.thrift import ThriftColumns
+from stele.spark.engines import get_engine
 from stele.spark.engines.base import Decoder, Encoder
-from stele.spark.engines.selection import get_engine
-from stele.spark.registry.snapshot import parse_avro
+from stele.spark.registry import parse_avro
 
 if TYPE_CHECKING:
     from stele.client.snapshot import ResolvedSchema

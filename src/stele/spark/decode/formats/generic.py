@@ -19,9 +19,9 @@ from google.protobuf.message import DecodeError as ParserError
 from stele.client.serdes.schemas import ParsedSchema, parse_schema
 from stele.errors import DataError, DecodeError, Invalid, InvalidRequest
 from stele.formats.protobuf import message_by_indexes
-from stele.spark.decode.formats.rows import Schemas, as_record_error
+from stele.spark.decode.formats.base import Schemas, as_record_error
 from stele.spark.engines.arrow import ArrowType, Column
-from stele.spark.engines.decoded import Decoded, ErrorColumns
+from stele.spark.engines.base import Decoded, ErrorColumns
 from stele.spark.engines.error_codes import ErrorCode, RecordError
 from stele.wire.confluent import decode_indexes
 

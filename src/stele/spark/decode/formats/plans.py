@@ -20,7 +20,7 @@ import pyarrow as pa
 from stele.errors import DataError, EncodeError
 from stele.spark.engines.arrow import ArrowType, Column
 from stele.spark.engines.error_codes import ErrorCode, RecordError
-from stele.spark.engines.layout import tabular_type
+from stele.spark.engines.steps import tabular_type
 
 Values: TypeAlias = Sequence[Any]
 Convert: TypeAlias = Callable[[Any], Any]

@@ -10,8 +10,7 @@ import pyarrow as pa
 from stele.errors import DataError
 from stele.formats.avro.model import AvroSchema
 from stele.spark.engines.arrow import ArrowType, Column
-from stele.spark.engines.base import Decoder, Encoder, FindWriter
-from stele.spark.engines.decoded import Decoded, ErrorColumns
+from stele.spark.engines.base import Decoded, Decoder, Encoder, ErrorColumns, FindWriter
 from stele.spark.engines.error_codes import ErrorCode, RecordError
 from stele.spark.engines.python.reading import Cursor, Read, reader, to_arrow
 from stele.spark.engines.python.writing import PythonEncoder

@@ -11,8 +11,8 @@ import pyarrow as pa
 
 from stele.errors import DataError, EncodeError
 from stele.spark.engines.arrow import Column
-from stele.spark.engines.defaults import encode_varint
 from stele.spark.engines.inputs import ColumnInputs
+from stele.spark.engines.resolve import encode_varint
 from stele.spark.engines.steps import (
     REST,
     NumberEncoding,

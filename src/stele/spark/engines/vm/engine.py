@@ -1,6 +1,11 @@
-"""The `vm` engine and its decoder: split frames, compile a program per writer, run the kernel twice, make arrays."""
+"""The `vm` engine and its decoder: split frames, compile a program per writer, run the kernel twice, make arrays.
+
+Each slot of the kernel's memory becomes one Arrow array, without a copy where widths agree.
+"""
 
 from __future__ import annotations
+
+from typing import TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -8,18 +13,147 @@ import pyarrow as pa
 
 from stele.errors import DataError
 from stele.formats.avro.model import AvroSchema
-from stele.spark.engines.arrow import ArrowType, Column
-from stele.spark.engines.base import Decoder, Encoder, FindWriter
-from stele.spark.engines.decoded import Decoded, error_columns, no_errors
+from stele.spark.engines.arrow import ArrowType, Column, as_buffer
+from stele.spark.engines.base import Decoded, Decoder, Encoder, FindWriter, error_columns, no_errors
 from stele.spark.engines.error_codes import ErrorCode
 from stele.spark.engines.resolve import Resolver
-from stele.spark.engines.vm.columns import array, counting_columns, sized_columns
+from stele.spark.engines.steps import Slot, SlotKind
 from stele.spark.engines.vm.encoder import VmEncoder
 from stele.spark.engines.vm.frames import Frames, split_frames
 from stele.spark.engines.vm.kernel import decode_rows
-from stele.spark.engines.vm.machine import Program, Rows, Scratch
+from stele.spark.engines.vm.machine import Columns, Program, Rows, Scratch
 from stele.spark.engines.vm.program import DecodeAssembler
 from stele.wire.confluent import id_prefix
+
+Ints: TypeAlias = npt.NDArray[np.int64]
+MOST_OFFSET = 2**31 - 1
+
+
+def counting_columns(slots: list[Slot]) -> Columns:
+    """Columns for the measuring pass: counters only."""
+    n = len(slots)
+    return Columns(
+        kinds=np.array([slot.kind for slot in slots], np.int64),
+        entries=np.zeros(n, np.int64),
+        size=np.zeros(n, np.int64),
+        entry_base=np.zeros(n, np.int64),
+        word_base=np.zeros(n, np.int64),
+        data_base=np.zeros(n, np.int64),
+        words=np.zeros(1, np.int64),
+        valid=np.zeros(1, np.uint8),
+        data=np.zeros(1, np.uint8),
+    )
+
+
+def sized_columns(measured: Columns) -> Columns:
+    """Columns of the size the measuring pass found."""
+    kinds, count, size = measured.kinds, measured.entries, measured.size
+    if count.max(initial=0) > MOST_OFFSET or size.max(initial=0) > MOST_OFFSET:
+        raise DataError("a batch decodes to more than 2 GiB in one column: use smaller batches")
+    words = np.where(kinds == SlotKind.DECIMAL, 2 * count, count)
+    words[(kinds == SlotKind.STRUCT) | (kinds == SlotKind.EMPTY)] = 0
+    data = np.where(kinds == SlotKind.BYTES, size, 0)
+    return Columns(
+        kinds=kinds,
+        entries=np.zeros_like(count),
+        size=np.zeros_like(size),
+        entry_base=_running_sums(count),
+        word_base=_running_sums(words),
+        data_base=_running_sums(data),
+        words=np.zeros(int(words.sum()) + 1, np.int64),
+        valid=np.ones(int(count.sum()) + 1, np.uint8),
+        data=np.empty(int(data.sum()) + 1, np.uint8),
+    )
+
+
+def _running_sums(sizes: Ints) -> Ints:
+    return np.concatenate((np.zeros(1, np.int64), np.cumsum(sizes)[:-1])).astype(np.int64)
+
+
+def array(slot: Slot, columns: Columns) -> Column:
+    """Return the Arrow array of a filled slot."""
+    length = int(columns.entries[slot.index])
+    validity, nulls = _validity_buffer(slot, columns, length)
+    match slot.kind:
+        case SlotKind.EMPTY:
+            return pa.nulls(length, slot.type)
+        case SlotKind.STRUCT:
+            children = [array(child, columns) for child in slot.children]
+            return pa.StructArray.from_buffers(slot.type, length, [validity], nulls, children=children)
+        case SlotKind.LIST:
+            return _build_list(slot, columns, length, validity, nulls)
+        case SlotKind.BYTES:
+            return _build_bytes(slot, columns, length, validity, nulls)
+        case SlotKind.DECIMAL:
+            words = _slot_words(slot, columns, 2 * length)
+            return pa.Array.from_buffers(slot.type, length, [validity, as_buffer(words)], nulls)
+        case SlotKind.WORD:
+            return _build_words(slot, columns, length, validity, nulls)
+
+
+def _slot_words(slot: Slot, columns: Columns, length: int) -> Ints:
+    base = columns.word_base[slot.index]
+    return columns.words[base : base + length]
+
+
+def _validity_buffer(slot: Slot, columns: Columns, length: int) -> tuple[pa.Buffer | None, int]:
+    base = columns.entry_base[slot.index]
+    mask = columns.valid[base : base + length]
+    nulls = length - int(np.count_nonzero(mask))
+    return (as_buffer(np.packbits(mask, bitorder="little")), nulls) if nulls else (None, 0)
+
+
+def _offsets_buffer(slot: Slot, columns: Columns, length: int) -> npt.NDArray[np.int32]:
+    offsets = np.zeros(length + 1, np.int32)
+    offsets[1:] = _slot_words(slot, columns, length)
+    return offsets
+
+
+def _build_list(slot: Slot, columns: Columns, length: int, validity: pa.Buffer | None, nulls: int) -> Column:
+    children = [array(child, columns) for child in slot.children]
+    if len(children) == 2:
+        entry = pa.struct([slot.type.key_field, slot.type.item_field])
+        children = [pa.StructArray.from_buffers(entry, len(children[0]), [None], 0, children=children)]
+    offsets = as_buffer(_offsets_buffer(slot, columns, length))
+    return pa.Array.from_buffers(slot.type, length, [validity, offsets], nulls, children=children)
+
+
+def _build_bytes(slot: Slot, columns: Columns, length: int, validity: pa.Buffer | None, nulls: int) -> Column:
+    begin = columns.data_base[slot.index]
+    raw_data = columns.data[begin : begin + columns.size[slot.index]]
+    if slot.is_uuid:
+        offsets = _offsets_buffer(slot, columns, length) // 16 * 36
+        buffers = [validity, as_buffer(offsets), as_buffer(_uuid_text(raw_data))]
+        return pa.Array.from_buffers(slot.type, length, buffers, nulls)
+    data = as_buffer(raw_data)
+    fixed = pa.types.is_fixed_size_binary(slot.type)
+    raw = pa.binary() if fixed else slot.type
+    buffers = [validity, as_buffer(_offsets_buffer(slot, columns, length)), data]
+    values = pa.Array.from_buffers(raw, length, buffers, nulls)
+    return values.cast(slot.type) if fixed else values
+
+
+_HEX = np.frombuffer(b"".join(b"%02x" % byte for byte in range(256)), np.uint8).reshape(256, 2)
+_DASHES = (8, 13, 18, 23)
+
+
+def _uuid_text(data: npt.NDArray[np.uint8]) -> npt.NDArray[np.uint8]:
+    """16 bytes each as the 36 characters of a UUID."""
+    digits = _HEX[data].reshape(-1, 32)
+    return np.insert(digits, [place - number for number, place in enumerate(_DASHES)], ord("-"), axis=1).ravel()
+
+
+def _build_words(slot: Slot, columns: Columns, length: int, validity: pa.Buffer | None, nulls: int) -> Column:
+    words = _slot_words(slot, columns, length)
+    if slot.symbols:
+        indexes = pa.Array.from_buffers(pa.int32(), length, [validity, as_buffer(words.astype(np.int32))], nulls)
+        return pa.array(slot.symbols, pa.string()).take(indexes).cast(slot.type)
+    if pa.types.is_boolean(slot.type):
+        bits = np.packbits(words.astype(np.uint8), bitorder="little")
+        return pa.Array.from_buffers(slot.type, length, [validity, as_buffer(bits)], nulls)
+    # floats travel as the low 32 bits of their word, so one narrowing serves integers and floats alike
+    narrow = words if slot.type.bit_width == 64 else words.astype(np.int32)
+    return pa.Array.from_buffers(slot.type, length, [validity, as_buffer(narrow)], nulls)
 
 
 class VmDecoder:

@@ -1,21 +1,27 @@
-"""Iceberg tables through pyiceberg: types, opening, reading in Spark and writing. No jar, an SQL catalogue."""
+"""Iceberg tables through pyiceberg: types, opening, reading in Spark, writing and upkeep. No jar, an SQL catalogue.
+
+Upkeep keeps a table that a pipeline writes from growing in what nobody reads.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
+from datetime import UTC, datetime, timedelta
 from itertools import count
 from typing import TYPE_CHECKING, Final
 
 from stele.errors import Conflict, Invalid, NotFound, NotInstalled, StoreError
 from stele.spark.pipeline.config import TableConfig
 from stele.spark.pipeline.schema_evolution import ColumnChange, TableCapabilities, can_widen, is_applied
-from stele.spark.pipeline.sinks import iceberg_maintenance as upkeep
 from stele.spark.types.metadata import COMMENT, comment_of
 
 if TYPE_CHECKING:
     from pyiceberg.catalog import Catalog
     from pyiceberg.schema import Schema
     from pyiceberg.table import Table
+    from pyiceberg.table.snapshots import Snapshot
     from pyiceberg.types import IcebergType, NestedField
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.types import DataType, StructType
@@ -186,12 +192,12 @@ class IcebergSink:
             return
         folder = table.properties.get("write.data.path") or f"{table.location()}/data"
         folder = f"{folder}/stele-{application}/{batch}"
-        upkeep.delete_unreferenced(table, folder)
+        delete_unreferenced(table, folder)
         files = self._write_files(rows, table, folder, f"stele-{application}-{batch}-")
         if files:
             commit_files(table, files, application, batch)
-            upkeep.delete_unreferenced(table, folder, keep=frozenset(files))
-            upkeep.expire_snapshots(table)
+            delete_unreferenced(table, folder, keep=frozenset(files))
+            expire_snapshots(table)
 
     def read_table(self) -> DataFrame:
         """Return the table as it is now. Raises `NotFound`, `Invalid` when it has delete files."""
@@ -219,7 +225,7 @@ class IcebergSink:
         table = self._load_table()
         if table is None:
             self._catalog.create_namespace_if_not_exists(self._name.rpartition(".")[0])
-            table = self._catalog.create_table_if_not_exists(self._name, schema, properties=upkeep.PROPERTIES)
+            table = self._catalog.create_table_if_not_exists(self._name, schema, properties=PROPERTIES)
         for change in changes:
             if change.kind == "rename" and not is_applied(change, spark_schema(table.schema()), wanted):
                 with table.update_schema() as update:
@@ -312,3 +318,103 @@ def iceberg_dataframe(spark: SparkSession, table: Table) -> DataFrame:
         return spark.createDataFrame([], schema)
     spark.conf.set("spark.sql.parquet.fieldId.read.enabled", "true")
     return spark.read.schema(schema).parquet(*(task.file.file_path for task in plan))
+
+
+LEAST: Final = "history.expire.min-snapshots-to-keep"
+OLDEST: Final = "history.expire.max-snapshot-age-ms"
+
+PROPERTIES: Final = {
+    "write.metadata.delete-after-commit.enabled": "true",
+    "write.metadata.previous-versions-max": "20",
+    "commit.manifest-merge.enabled": "true",
+    LEAST: "100",
+    OLDEST: str(24 * 3600 * 1000),
+}
+"""Of tables made here: every batch is a new metadata file, a new manifest and a new snapshot, which would pile up."""
+
+TOGETHER: Final = 50
+"""Snapshots are dropped when so many may go, not one with every batch."""
+
+
+def delete_unreferenced(table: Table, folder: str, keep: frozenset[str] = frozenset()) -> list[str]:
+    """Delete the files of a folder that no snapshot of the table names, but those to keep; say which they were."""
+    strange = {
+        path for path in _list_files(table, folder) if _file_name(path) not in {_file_name(each) for each in keep}
+    }
+    if strange:
+        named = {_file_name(path) for path in _referenced_files(table)}
+        strange = {path for path in strange if _file_name(path) not in named}
+    for path in strange:
+        table.io.delete(path)
+    return sorted(strange)
+
+
+def _file_name(path: str) -> str:
+    """Return a file's own name, which has a UUID in it: one file may be addressed in several ways (`file:/x`, `/x`)."""
+    return path.rpartition("/")[2]
+
+
+def _list_files(table: Table, folder: str) -> Iterator[str]:
+    from pyarrow.fs import FileSelector, FileType
+    from pyiceberg.io.pyarrow import PyArrowFileIO
+
+    if not isinstance(table.io, PyArrowFileIO):
+        return
+    scheme, netloc, path = PyArrowFileIO.parse_location(folder)
+    files = table.io.fs_by_scheme(scheme, netloc)
+    for info in files.get_file_info(FileSelector(path, allow_not_found=True)):
+        if info.type == FileType.File:
+            yield f"{folder}/{info.base_name}"
+
+
+def _referenced_files(table: Table) -> Iterator[str]:
+    """Return the data files that any snapshot of the table names."""
+    seen: set[str] = set()
+    for snapshot in table.snapshots():
+        for manifest in snapshot.manifests(table.io):
+            if manifest.manifest_path not in seen:
+                seen.add(manifest.manifest_path)
+                yield from (entry.data_file.file_path for entry in manifest.fetch_manifest_entry(table.io))
+
+
+def expire_snapshots(table: Table) -> int:
+    """Forget old snapshots as the table's properties tell, and delete what only they needed of the metadata.
+
+    Tables without these properties keep all theirs. Data files stay, those too that another writer has replaced.
+    Returns how many snapshots went.
+    """
+    from pyiceberg.exceptions import CommitFailedException
+
+    old = _expirable_snapshots(table)
+    if len(old) < TOGETHER:
+        return 0
+    before = {path for snapshot in old for path in _metadata_files(table, snapshot)}
+    try:
+        table.maintenance.expire_snapshots().by_ids([snapshot.snapshot_id for snapshot in old]).commit()
+    except CommitFailedException:
+        return 0  # another writer was faster: with the next batch, then
+    still = {path for snapshot in table.refresh().snapshots() for path in _metadata_files(table, snapshot)}
+    for path in before - still:
+        with suppress(FileNotFoundError):
+            table.io.delete(path)
+    return len(old)
+
+
+def _expirable_snapshots(table: Table) -> list[Snapshot]:
+    """Return the snapshots that may go.
+
+    These are older than told, not among the newest ones, and no branch or tag points at them.
+    """
+    least, oldest = table.properties.get(LEAST, ""), table.properties.get(OLDEST, "")
+    if not (re.fullmatch(r"\d+", least) and re.fullmatch(r"\d+", oldest)):
+        return []
+    until = (datetime.now(UTC) - timedelta(milliseconds=int(oldest))).timestamp() * 1000
+    held = {ref.snapshot_id for ref in table.refs().values()}
+    snapshots = sorted(table.snapshots(), key=lambda each: (each.sequence_number or 0, each.timestamp_ms))
+    ahead = snapshots[: max(0, len(snapshots) - max(1, int(least)))]
+    return [each for each in ahead if each.timestamp_ms < until and each.snapshot_id not in held]
+
+
+def _metadata_files(table: Table, snapshot: Snapshot) -> set[str]:
+    manifests = {manifest.manifest_path for manifest in snapshot.manifests(table.io)}
+    return manifests | ({snapshot.manifest_list} if snapshot.manifest_list else set())

@@ -1,6 +1,21 @@
-"""Datasets of Spark's own pipelines: streaming tables of registered streams, and the tables of a `pipeline.toml`.
+"""Registered streams as datasets of Spark Declarative Pipelines: for the definition files of `spark-pipelines`.
 
-Records are classified once, then decoded or kept as dead letters.
+    from stele.spark import declarative as stele
+
+    stele.streaming_table(
+        "orders",
+        subject="orders-value",
+        registry="http://localhost:8081",
+        source=lambda spark: spark.readStream.schema("value binary").parquet("/incoming/orders"),
+    )
+
+That declares three streaming tables. `orders_records` has the raw records, each judged once: what names its schema, and
+what is wrong with it. `orders` has the good ones, decoded; `orders_dead_letters` the others, with the reason. Because
+the judgement is stored, a record is in exactly one of the two, even if an unknown schema is registered between their
+updates; and because the raw records are, `--full-refresh orders` decodes all of them again by the newest schema.
+
+Exactly once is Spark's own: every table is a streaming query with a checkpoint. A definition is evaluated once per run,
+and the schemas are pinned then.
 """
 
 from __future__ import annotations
@@ -39,8 +54,7 @@ from stele.spark.pipeline.routes import (
     version_column,
 )
 from stele.spark.pipeline.schema_evolution import RESERVED_PREFIX
-from stele.spark.registry.clients import PATIENCE, RegistryLike, as_picklable
-from stele.spark.registry.snapshot import ReaderLike, pin_schemas
+from stele.spark.registry import PATIENCE, ReaderLike, RegistryLike, as_picklable, pin_schemas
 from stele.spark.session import require_spark
 
 if TYPE_CHECKING:
@@ -49,6 +63,8 @@ if TYPE_CHECKING:
 
     from stele.spark.decode.rules import RulesLike
     from stele.spark.wires import WireLike
+
+__all__ = ["Newer", "RawSource", "from_config", "streaming_table"]
 
 RawSource: TypeAlias = "str | Callable[[SparkSession], DataFrame]"
 """Where raw records are: another streaming dataset of the pipeline by its name, or a function that reads a stream. The

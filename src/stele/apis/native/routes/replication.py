@@ -1,4 +1,8 @@
-"""Replications that this server runs: what follows what, how far each one is, and a switch for each."""
+"""Replication: what this server replicates, and what other registries read and write to replicate it.
+
+Each replication says what follows what and how far it is, and has a switch. Versions are read with everything they
+have, and replicas from others are taken in.
+"""
 
 from __future__ import annotations
 
@@ -13,13 +17,16 @@ from litestar.params import PathParameter
 from stele.apis.http.access import Place, access
 from stele.apis.http.application import openapi_body
 from stele.apis.http.dependencies import VOLATILE
-from stele.apis.http.requests import decode_segment, read_body
+from stele.apis.http.requests import decode_segment, find_base_uri, read_body
 from stele.apis.native.errors import ERRORS, NativeError
 from stele.core.access import Operation
 from stele.errors import InvalidRequest
+from stele.protocol import replication as api
 from stele.service.registry import Registry
 from stele.service.replication import documents
 from stele.service.replication.documents import Replication, ReplicationOverview, RunState
+from stele.service.replication.importing import import_versions
+from stele.service.replication.reading import read_versions
 
 Name = Annotated[str, PathParameter(description="name of a replication")]
 _NOT_FOUND = {404: ResponseSpec(NativeError, description="No such replication", generate_examples=False)}
@@ -36,7 +43,7 @@ class ReplicationsOut(msgspec.Struct, frozen=True):
 
 
 def create_routes(registry: Registry, public_url: str) -> list[HTTPRouteHandler]:
-    """Return the endpoints about the replications of one registry."""
+    """Return the endpoints about the replications of one registry, and those by which others replicate it."""
 
     @get("/api/replications", opt=_READ)
     async def list_replications() -> ReplicationsOut:
@@ -91,4 +98,36 @@ def create_routes(registry: Registry, public_url: str) -> list[HTTPRouteHandler]
         pause_replication,
         resume_replication,
         delete_replication,
+        *_create_version_routes(registry, public_url),
     ]
+
+
+def _create_version_routes(registry: Registry, public_url: str) -> list[HTTPRouteHandler]:
+    """Return the endpoints by which registries replicate this one."""
+
+    @post(
+        api.READ_PATH,
+        operation_class=openapi_body(api.ReadRequest),
+        status_code=200,
+        responses={number: ERRORS[number] for number in (400, 422)},
+        opt=access(Operation.EXPORT, Place.INSIDE),
+    )
+    async def read_all_versions(request: Request[Any, Any, Any]) -> api.ReadAnswer:
+        # POST /api/versions/read
+        """Show versions with uids, URIs, authorities, ids and states: of all subjects, of some, or by uid."""
+        wanted = await read_body(request, api.ReadRequest)
+        return await read_versions(registry, find_base_uri(request, public_url), wanted)
+
+    @post(
+        api.IMPORT_PATH,
+        operation_class=openapi_body(api.ReplicaImportRequest),
+        status_code=200,
+        responses={number: ERRORS[number] for number in (400, 413, 422)},
+        opt=access(Operation.IMPORT, Place.INSIDE),
+    )
+    async def import_replicas(request: Request[Any, Any, Any]) -> api.ImportAnswer:
+        # POST /api/versions/import
+        """Take in replicas of versions of other registries, and carry out what became of these; twice is harmless."""
+        return await import_versions(registry, await read_body(request, api.ReplicaImportRequest))
+
+    return [read_all_versions, import_replicas]

@@ -1,6 +1,8 @@
-"""Prints a normalized descriptor as the text that fingerprints are made of; it compiles to the same descriptor.
+"""The stable texts of a schema: printed as Confluent's registry does, normalized, and canonical.
 
-The layout stays as it is for ever: two spaces, one blank line between kinds of members, fields before nested types.
+Fingerprints are made of the canonical text. It is printed from a normalized descriptor, in which everything is sorted
+whose order has no meaning, and compiles to the same descriptor. Its layout stays as it is for ever: two spaces, one
+blank line between kinds of members, fields before nested types.
 
 A descriptor keeps fields, nested messages, enums and extensions in separate lists, yet a map field or a group appends
 its own message to the list of messages where it stands. Fields come before nested types as long as that keeps the list
@@ -20,20 +22,187 @@ from google.protobuf.descriptor_pb2 import (
     EnumDescriptorProto,
     FieldDescriptorProto,
     FileDescriptorProto,
+    FileDescriptorSet,
     MethodDescriptorProto,
     OneofDescriptorProto,
     ServiceDescriptorProto,
     SymbolVisibility,
 )
 
+from stele.formats.protobuf.confluent_text import print_tree
+from stele.formats.protobuf.descriptor_tree import build_tree, sort_tree
+from stele.formats.protobuf.lenient import resolve_names
 from stele.formats.protobuf.model import default_json_name
-from stele.formats.protobuf.normalize import normalize_file
 from stele.formats.protobuf.options import list_options, quote_text
+from stele.formats.protobuf.source_tree import FileNode, SourceError, parse_source
 
 if TYPE_CHECKING:
     from google.protobuf.message import Message
 
     from stele.formats.protobuf.model import ProtobufSchema
+
+
+def print_schema(schema: ProtobufSchema, *, extensions: bool = True) -> str:
+    """Return the schema as text in the author's order of members of a kind; see `confluent_text.print_tree`."""
+    return print_tree(_read_tree(schema), extensions=extensions)
+
+
+def resolve_schema(schema: ProtobufSchema) -> str:
+    """Return the schema as text with full names and maps as maps, in the author's order of members of a kind."""
+    return print_tree(_resolve_tree(schema))
+
+
+def normalize_schema(schema: ProtobufSchema) -> str:
+    """Return the schema as text with full names and all sorted that has no order."""
+    tree = _resolve_tree(schema)
+    sort_tree(tree)
+    return print_tree(tree)
+
+
+def _resolve_tree(schema: ProtobufSchema) -> FileNode:
+    if not schema.is_partial:
+        return build_tree(schema.proto, schema, fold=True)
+    tree = _read_tree(schema)
+    resolve_names(tree, schema.files)
+    return tree
+
+
+def canonicalize_schema(schema: ProtobufSchema) -> str:
+    """Return the text that fingerprints are made of: the normalized one where the descriptors do not say all."""
+    return normalize_schema(schema) if schema.is_partial else print_canonical(schema)
+
+
+def _read_tree(schema: ProtobufSchema) -> FileNode:
+    if schema.text:
+        try:
+            return parse_source(schema.text.removeprefix(b"\xef\xbb\xbf").decode("utf-8", "surrogateescape"))
+        except SourceError:  # the compiler takes more than the standard allows
+            return build_tree(schema.proto, schema)
+    return build_tree(schema.sent or schema.proto, schema)
+
+
+def normalize_file(file: FileDescriptorProto) -> FileDescriptorProto:
+    """Return a copy of file with members sorted.
+
+    Sorted are imports, enums and services by name, methods by name, fields by number (the members of a oneof stay
+    together, at the place of the lowest), extensions by what they extend and number, reserved and extension ranges.
+    Messages keep their order, since frames refer to them by position; bodies of extensions that are groups come last.
+    Enum values are sorted by number, except that the first keeps its place (it is the default of closed enums), and
+    aliases keep their order (the first is the name JSON shows). Options are sorted when they are printed.
+    """
+    copy = FileDescriptorProto()
+    copy.CopyFrom(file)
+    copy.ClearField("source_code_info")
+    _sort_imports(copy)
+    for message in copy.message_type:
+        _sort_message(message)
+    groups = {_local_name(field) for field in copy.extension if field.type == FieldDescriptorProto.TYPE_GROUP}
+    copy.message_type.sort(key=lambda message: message.name in groups)
+    _sort_enums(copy.enum_type)
+    copy.enum_type.sort(key=_name_key)
+    copy.extension.sort(key=_extendee_key)
+    for service in copy.service:
+        service.method.sort(key=lambda method: method.name)
+    copy.service.sort(key=_name_key)
+    return copy
+
+
+def descriptor_bytes(schema: ProtobufSchema) -> bytes:
+    """Return the schema's file and its imports, normalized, as one serialized FileDescriptorSet that is stable.
+
+    Options are read with the schema's own extensions first, since one option can be written in several ways. The file's
+    own name is left out: it says where the schema is kept, not what it is.
+    """
+    files = sorted((normalize_file(file) for file in schema.files[:-1]), key=lambda file: file.name)
+    own = normalize_file(schema.proto)
+    own.ClearField("name")
+    serialized = FileDescriptorSet(file=[own, *files]).SerializeToString(deterministic=True)
+    try:
+        known = schema.pool.FindMessageTypeByName(FileDescriptorSet.DESCRIPTOR.full_name)
+    except KeyError:  # descriptor.proto is not imported, so there is no custom option
+        return serialized
+    return schema.class_of(known).FromString(serialized).SerializePartialToString(deterministic=True)
+
+
+def _name_key(item: EnumDescriptorProto | ServiceDescriptorProto) -> str:
+    return item.name
+
+
+def _extendee_key(field: FieldDescriptorProto) -> tuple[str, int]:
+    return field.extendee, field.number
+
+
+def _sort_imports(file: FileDescriptorProto) -> None:
+    names = list(file.dependency)
+    public = {names[index] for index in file.public_dependency}
+    weak = {names[index] for index in file.weak_dependency}
+    names.sort()
+    file.dependency[:] = names
+    file.public_dependency[:] = [index for index, name in enumerate(names) if name in public]
+    file.weak_dependency[:] = [index for index, name in enumerate(names) if name in weak]
+    file.option_dependency.sort()
+
+
+def _sort_message(message: DescriptorProto) -> None:
+    """Messages nest at most 32 deep, so recursion is safe."""
+    _sort_fields(message)
+    _sort_nested(message)
+    for nested in message.nested_type:
+        _sort_message(nested)
+    _sort_enums(message.enum_type)
+    message.enum_type.sort(key=_name_key)
+    message.extension.sort(key=_extendee_key)
+    message.extension_range.sort(key=lambda span: span.start)
+    message.reserved_range.sort(key=lambda span: span.start)
+    message.reserved_name.sort()
+
+
+def _sort_fields(message: DescriptorProto) -> None:
+    """Fields by number, oneofs kept together; oneofs in the order of their first field, synthetic ones last."""
+    lowest: dict[int, int] = {}
+    for member in message.field:
+        if member.HasField("oneof_index"):
+            lowest[member.oneof_index] = min(member.number, lowest.get(member.oneof_index, member.number))
+    synthetic = {field.oneof_index for field in message.field if field.proto3_optional}
+    order = sorted(range(len(message.oneof_decl)), key=lambda index: (index in synthetic, lowest.get(index, 0)))
+    oneofs = [message.oneof_decl[index] for index in order]
+    message.field.sort(
+        key=lambda field: (lowest[field.oneof_index] if field.HasField("oneof_index") else field.number, field.number)
+    )
+    position = {old: new for new, old in enumerate(order)}
+    for member in message.field:
+        if member.HasField("oneof_index"):
+            member.oneof_index = position[member.oneof_index]
+    _replace_oneofs(message, oneofs)
+
+
+def _replace_oneofs(message: DescriptorProto, oneofs: Sequence[object]) -> None:
+    copies = [type(message.oneof_decl[0]).FromString(oneof.SerializeToString()) for oneof in oneofs]  # type: ignore[attr-defined]  # generated type
+    message.ClearField("oneof_decl")
+    message.oneof_decl.extend(copies)
+
+
+def _sort_nested(message: DescriptorProto) -> None:
+    """Map entries and groups in the order of their fields first, then real messages in their own order."""
+    fields = [*message.field, *sorted(message.extension, key=_extendee_key)]
+    inline = {nested.name for nested in message.nested_type if nested.options.map_entry}
+    inline |= {_local_name(field) for field in fields if field.type == FieldDescriptorProto.TYPE_GROUP}
+    wanted = [name for name in map(_local_name, fields) if name in inline]
+    rank = {name: index for index, name in enumerate(wanted)}
+    # Sorting is stable, so that real messages keep their order.
+    message.nested_type.sort(key=lambda nested: rank.get(nested.name, len(rank)))
+
+
+def _local_name(field: FieldDescriptorProto) -> str:
+    return field.type_name.rsplit(".", 1)[-1]
+
+
+def _sort_enums(enums: Sequence[EnumDescriptorProto]) -> None:
+    for enum in enums:
+        first = enum.value[0].number if enum.value else 0
+        enum.value.sort(key=lambda value, first=first: (value.number != first, value.number))  # type: ignore[misc]  # default binds the loop variable
+        enum.reserved_range.sort(key=lambda span: span.start)
+        enum.reserved_name.sort()
 
 
 _F = FieldDescriptorProto
