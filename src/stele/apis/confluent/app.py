@@ -29,6 +29,7 @@ SEGMENTS = (
     "subjects:import",
     "schemas",
     "config",
+    "config:batchGet",
     "mode",
     "contexts",
     "compatibility",
