@@ -22,7 +22,7 @@ from stele.migrate import extras_reader, model
 from stele.migrate.dependency_order import sort_by_dependency
 from stele.migrate.model import DEFAULT_CONTEXT, DEFAULT_LEVEL, Dump, DumpVersion
 from stele.migrate.progress import Progress, report_nothing
-from stele.protocol.confluent import Config, LevelSettings, LevelSettingsRequest, RuleSet, SchemaReference
+from stele.protocol.confluent import Config, LevelConfig, LevelConfigsRequest, RuleSet, SchemaReference
 
 T = TypeVar("T")
 A = TypeVar("A")
@@ -70,7 +70,7 @@ class ShownVersion(msgspec.Struct, frozen=True, rename="camel"):
 _shown = json_decoder(ShownVersion)
 _list = json_decoder(list[ShownVersion])
 _config = json_decoder(Config)
-_settings = json_decoder(list[LevelSettings])
+_settings = json_decoder(list[LevelConfig])
 
 
 def read_registry(
@@ -243,7 +243,7 @@ def _read_settings_at_once(
     """Return the settings and the mode of each level, many in a request: an extension of ours."""
     found: list[tuple[Config | None, str | None]] = []
     for start in range(0, len(levels), PAGE):
-        body = encode_body(LevelSettingsRequest(levels[start : start + PAGE]))
+        body = encode_body(LevelConfigsRequest(levels[start : start + PAGE]))
         rows = client.send(Request("POST", "/config:batchGet", _settings, body=body))
         if [row.level for row in rows] != levels[start : start + PAGE]:
             raise NotFound("settings of the levels that were asked for")

@@ -387,13 +387,13 @@ class ImportResponse(msgspec.Struct, frozen=True):
     refused: list[ImportRefusal]
 
 
-class LevelSettingsRequest(msgspec.Struct, frozen=True):
+class LevelConfigsRequest(msgspec.Struct, frozen=True):
     """Levels whose settings and modes are asked for: subjects, contexts as `:.team:`, '' for the default context."""
 
     levels: list[str] = []
 
 
-class LevelSettings(msgspec.Struct, frozen=True, omit_defaults=True):
+class LevelConfig(msgspec.Struct, frozen=True, omit_defaults=True):
     """What a level shows as its settings and its mode; None where it has none."""
 
     level: str

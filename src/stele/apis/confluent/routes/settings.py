@@ -33,7 +33,7 @@ from stele.core.model import DEFAULT_NAMESPACE, Mode, Settings, SettingsLevel, S
 from stele.core.policy import BACKWARD, Policy
 from stele.core.state import State
 from stele.errors import ModeChangeRefused, SettingNotFound, SubjectNotFound, TooLarge, UnknownMode
-from stele.protocol.confluent import LevelSettings, LevelSettingsRequest
+from stele.protocol.confluent import LevelConfig, LevelConfigsRequest
 from stele.service.validators import require_known
 
 _CONFIG = [*with_context_prefix("/config"), *with_context_prefix("/config/{subject:str}")]
@@ -166,16 +166,14 @@ async def delete_mode(
 
 @post(
     "/config:batchGet",
-    operation_class=openapi_body(LevelSettingsRequest),
+    operation_class=openapi_body(LevelConfigsRequest),
     **WRITE,
     opt=access(Operation.READ, Place.INSIDE),
 )
-async def get_settings_of_levels(
-    operations: InjectedOperations, request: Request[Any, Any, Any]
-) -> list[LevelSettings]:
+async def get_settings_of_levels(operations: InjectedOperations, request: Request[Any, Any, Any]) -> list[LevelConfig]:
     # POST /config:batchGet
     """The settings and modes that `GET /config/…` and `GET /mode/…` show of many levels, in their order."""
-    asked = (await read_body(request, LevelSettingsRequest)).levels
+    asked = (await read_body(request, LevelConfigsRequest)).levels
     if len(asked) > (most := operations.options.max_schemas):
         raise TooLarge(f"the request names {len(asked)} levels, more than {most}")
     state = await operations.registry.fresh_state()
@@ -184,7 +182,7 @@ async def get_settings_of_levels(
         level = parse_level(name)
         operations.registry.access.require(Operation.READ, level_resource(level))
         mode = _find_mode(operations, state, level)
-        found.append(LevelSettings(name, _find_config(state, level), mode.value if mode is not None else None))
+        found.append(LevelConfig(name, _find_config(state, level), mode.value if mode is not None else None))
     return found
 
 
