@@ -67,7 +67,7 @@ async def test_what_a_broker_refuses(
 
 
 def test_events_go_to_a_broker_behind_a_password(broker: KafkaBroker, tmp_path: Path) -> None:
-    """A subscription with the right password delivers over TLS; one with a wrong password does not, and shows that."""
+    """A subscription with the right password delivers over TLS; one with a wrong password does not, and says why."""
     environ = {"STELE_OUTGOING_NETWORKS": "127.0.0.0/8,::1/128", "SSL_CERT_FILE": str(broker.authority)}
     environ["STELE_EVENT_BROKERS"] = broker.secure_address
     with serving("--store", "memory:", folder=tmp_path, environ=environ) as server:
@@ -85,7 +85,7 @@ def test_events_go_to_a_broker_behind_a_password(broker: KafkaBroker, tmp_path: 
         while not (refused := _find_subscription(server.url, ids[1]))["failures"]:
             assert time.monotonic() < until
             time.sleep(0.2)
-        assert (refused["delivered"], refused["last_code"]) == (0, "no_answer")
+        assert (refused["delivered"], refused["last_code"]) == (0, "unauthenticated")
         assert "sesame" not in json.dumps(refused)
 
 

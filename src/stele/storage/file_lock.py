@@ -15,8 +15,14 @@ from typing import Final
 
 __all__ = ["lock_file", "unlock_file"]
 
-_WHOLE_FILE: Final = (0, 0, 0)
-"""Offset 0, from the start, any length; the process id must be 0 for a lock of an open file."""
+_REQUEST: Final = struct.Struct("hhqqi0q")
+"""The C structure `flock`: kind, where the offset counts from, offset, length, process.
+
+Here the whole file: from the start, offset 0, any length. The process must be 0 for a lock of an open file.
+"""
+
+_LOCK: Final = _REQUEST.pack(fcntl.F_WRLCK, 0, 0, 0, 0)
+_UNLOCK: Final = _REQUEST.pack(fcntl.F_UNLCK, 0, 0, 0, 0)
 
 _HAS_OPEN_FILE_LOCKS: Final = hasattr(fcntl, "F_OFD_SETLK")
 
@@ -25,7 +31,7 @@ def lock_file(descriptor: int, *, is_waiting: bool) -> None:
     """Lock a file that is open for writing. Raises `OSError`, `BlockingIOError` instead of waiting."""
     if _HAS_OPEN_FILE_LOCKS:
         command = fcntl.F_OFD_SETLKW if is_waiting else fcntl.F_OFD_SETLK
-        fcntl.fcntl(descriptor, command, _make_request(fcntl.F_WRLCK))
+        fcntl.fcntl(descriptor, command, _LOCK)
     else:
         fcntl.flock(descriptor, fcntl.LOCK_EX | (0 if is_waiting else fcntl.LOCK_NB))
 
@@ -33,11 +39,6 @@ def lock_file(descriptor: int, *, is_waiting: bool) -> None:
 def unlock_file(descriptor: int) -> None:
     """Give the lock back. Raises `OSError`."""
     if _HAS_OPEN_FILE_LOCKS:
-        fcntl.fcntl(descriptor, fcntl.F_OFD_SETLK, _make_request(fcntl.F_UNLCK))
+        fcntl.fcntl(descriptor, fcntl.F_OFD_SETLK, _UNLOCK)
     else:
         fcntl.flock(descriptor, fcntl.LOCK_UN)
-
-
-def _make_request(kind: int) -> bytes:
-    """The C structure `flock`: kind, where the offset counts from, offset, length, process."""
-    return struct.pack("hhqqi0q", kind, *_WHOLE_FILE, 0)

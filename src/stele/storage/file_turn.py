@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import os
-import threading
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from io import FileIO
@@ -16,6 +15,7 @@ from pathlib import Path
 
 from stele.errors import StoreError
 from stele.storage.file_lock import lock_file, unlock_file
+from stele.storage.job_thread import JobThread
 
 __all__ = ["FileTurn"]
 
@@ -32,9 +32,13 @@ class FileTurn:
         self._path = path
         self._patience = patience
         self._queue = asyncio.Lock()
+        self._free: FileIO | None = None
+        """The lock file while this handle has no turn: opening it takes longer than locking it."""
+        self._thread = JobThread("stele-turn")
         self._heir: asyncio.Future[FileIO | None] | None = None
         self._asking = False
         self._overdue = False
+        self._closed = False
 
     @asynccontextmanager
     async def hold_turn(self) -> AsyncIterator[None]:
@@ -45,14 +49,19 @@ class FileTurn:
                 yield
             finally:
                 if lock is not None:
-                    _release_lock(lock)
+                    self._release_lock(lock)
+
+    def close(self) -> None:
+        """Release the file and the thread. A turn that is held stays held until its end."""
+        self._closed = True
+        self._thread.end()
+        if self._free is not None:
+            self._free.close()
+            self._free = None
 
     async def _take_lock(self) -> FileIO | None:
         """The locked file, or None to go on without a turn."""
-        try:
-            lock = FileIO(os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600), "a")
-        except OSError as error:
-            raise StoreError(f"The lock file {self._path} cannot be opened ({error.strerror})") from error
+        lock = self._open_file()
         try:
             lock_file(lock.fileno(), is_waiting=False)
         except BlockingIOError:
@@ -62,19 +71,31 @@ class FileTurn:
             raise StoreError(f"The lock file {self._path} cannot be locked ({error.strerror})") from error
         return lock
 
+    def _open_file(self) -> FileIO:
+        """The lock file, unlocked; opened anew when somebody deleted it."""
+        lock, self._free = self._free, None
+        if lock is not None:
+            if os.fstat(lock.fileno()).st_nlink:
+                return lock
+            lock.close()
+        try:
+            return FileIO(os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600), "a")
+        except OSError as error:
+            raise StoreError(f"The lock file {self._path} cannot be opened ({error.strerror})") from error
+
     async def _wait_for_lock(self, lock: FileIO) -> FileIO | None:
         loop = asyncio.get_running_loop()
         if self._asking:
             lock.close()
         else:
             self._asking = True
-            threading.Thread(target=self._lock_in_thread, args=(loop, lock), name="stele-turn", daemon=True).start()
+            self._thread.start_job(self._lock_in_thread, loop, lock)
         if self._overdue:
             return None
         self._heir = heir = loop.create_future()
         try:
             async with asyncio.timeout(self._patience):
-                return await _pass_lock(heir)
+                return await self._pass_lock(heir)
         except TimeoutError:
             self._overdue = True
             return None
@@ -99,21 +120,24 @@ class FileTurn:
         if self._heir is not None and not self._heir.done():
             self._heir.set_result(lock)
         elif lock is not None:
-            _release_lock(lock)
+            self._release_lock(lock)
 
+    async def _pass_lock(self, heir: asyncio.Future[FileIO | None]) -> FileIO | None:
+        try:
+            return await heir
+        except asyncio.CancelledError:
+            if heir.done() and not heir.cancelled() and (lock := heir.result()) is not None:
+                self._release_lock(lock)  # granted in the very moment of the cancellation
+            raise
 
-async def _pass_lock(heir: asyncio.Future[FileIO | None]) -> FileIO | None:
-    try:
-        return await heir
-    except asyncio.CancelledError:
-        if heir.done() and not heir.cancelled() and (lock := heir.result()) is not None:
-            _release_lock(lock)  # granted in the very moment of the cancellation
-        raise
-
-
-def _release_lock(lock: FileIO) -> None:
-    # Unlocking explicitly: a forked child may hold a copy of the descriptor, and closing alone would leave its lock.
-    try:
-        unlock_file(lock.fileno())
-    finally:
-        lock.close()
+    def _release_lock(self, lock: FileIO) -> None:
+        # Unlocking explicitly: a forked child may hold a copy of the descriptor, and closing would leave its lock.
+        try:
+            unlock_file(lock.fileno())
+        except OSError:
+            lock.close()
+            raise
+        if self._free is None and not self._closed:
+            self._free = lock
+        else:
+            lock.close()

@@ -167,7 +167,7 @@ class _Reading:
                 self._link = read_link(stored)
                 data = read_record(stored)
                 if before is not None:
-                    data = verify_record(before, seq, stored).record
+                    _, data = verify_record(before, seq, stored)
             except DamagedRecord:
                 problem = "has a wrong checksum"
         try:

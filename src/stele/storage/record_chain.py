@@ -11,11 +11,10 @@ Checksums find damage. They are no signature: whoever may write the store can ma
 from __future__ import annotations
 
 from hashlib import sha256
-from typing import Final, NamedTuple
+from typing import Final
 
 __all__ = [
     "FIRST_LINK",
-    "ChainedRecord",
     "DamagedRecord",
     "chain_record",
     "read_link",
@@ -40,13 +39,6 @@ _REPLACED_BODY: Final = _BODY + LINK_BYTES
 
 class DamagedRecord(ValueError):
     """Stored bytes are not what was stored there."""
-
-
-class ChainedRecord(NamedTuple):
-    """A record, and the link that the next one is chained to."""
-
-    link: bytes
-    record: bytes
 
 
 def chain_record(before: bytes, seq: int, record: bytes) -> tuple[bytes, bytes]:
@@ -78,22 +70,24 @@ def read_record(stored: bytes) -> bytes:
     return stored[_REPLACED_BODY if stored.startswith(_REPLACED) else _BODY :]
 
 
-def verify_record(before: bytes, seq: int, stored: bytes) -> ChainedRecord:
-    """Return the record in stored bytes. Raises `DamagedRecord` when they are not what was stored at this place."""
+def verify_record(before: bytes, seq: int, stored: bytes) -> tuple[bytes, bytes]:
+    """Return the link that the next record is chained to, and the record in stored bytes.
+
+    Raises `DamagedRecord` when they are not what was stored at this place.
+    """
     if not _is_bytes(stored):
         raise DamagedRecord
-    if stored.startswith(_WHOLE):
-        link, record = stored[_START:_BODY], stored[_BODY:]
+    mark, link = stored[:_START], stored[_START:_BODY]
+    if mark == _WHOLE:
+        record = stored[_BODY:]
         if _make_link(before, seq, record) == link:
-            return ChainedRecord(link, record)
-    elif stored.startswith(_REPLACED):
-        link, record = stored[_START:_BODY], stored[_REPLACED_BODY:]
+            return link, record
+    elif mark == _REPLACED:
+        record = stored[_REPLACED_BODY:]
         if _make_link(before, seq, link + record) == stored[_BODY:_REPLACED_BODY]:
-            return ChainedRecord(link, record)
+            return link, record
     raise DamagedRecord
 
 
 def _make_link(before: bytes, seq: int, record: bytes) -> bytes:
-    digest = sha256(before + seq.to_bytes(8, "big"))
-    digest.update(record)
-    return digest.digest()[:LINK_BYTES]
+    return sha256(before + seq.to_bytes(8, "big") + record).digest()[:LINK_BYTES]

@@ -1,4 +1,4 @@
-"""xRegistry: single sentences of the specification. Numbers of requirements: `xregistry/requirements.table`."""
+"""xRegistry: single sentences of the specification. Numbers of sentences: `xregistry/sentences.table`."""
 
 from __future__ import annotations
 

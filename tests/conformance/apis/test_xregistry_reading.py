@@ -1,4 +1,4 @@
-"""xRegistry: what can be read, and the flags of reading. Numbers of requirements: `xregistry_requirements.py`."""
+"""xRegistry: what can be read, and the flags of reading. Numbers of sentences: `xregistry/sentences.table`."""
 
 from __future__ import annotations
 

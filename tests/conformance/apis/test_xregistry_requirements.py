@@ -1,82 +1,91 @@
-"""The table of requirements of the xRegistry specification: each has a test, or a reason why it does not apply."""
+"""The table of sentences of the xRegistry specification: each has tests, or a reason why it does not apply."""
 
 from __future__ import annotations
 
 import ast
 from pathlib import Path
-from typing import NamedTuple
 
-from tools.xregistry_sections import count_demands, read_sections
+import pytest
+from tools import xregistry_sentences
+from tools.xregistry_sentences import (
+    FILES,
+    Sentence,
+    count_rows,
+    list_differences,
+    list_reasons,
+    list_sentences,
+    read_table,
+)
 
-ROOT = Path(__file__).parents[3]
-TABLE = Path(__file__).parent / "xregistry" / "requirements.table"
-PAGE = ROOT / "docs" / "protocols" / "xregistry.md"
-
-
-class Requirement(NamedTuple):
-    """A row of the table; `test` is '' where it does not apply, and `why` says why not."""
-
-    number: str
-    file: str
-    section: str
-    text: str
-    test: str
-    why: str
+PAGE = Path(__file__).parents[3] / "docs" / "protocols" / "xregistry.md"
+ROWS = read_table()
+TEXT = "# A\nIt MUST be. It may.\nIt MUST NOT: so\n- MUST\n```\nMUST\n```\n## B\nREQUIRED or not\n# C\nmust\n"
 
 
-def read_requirements() -> list[Requirement]:
-    """The rows of the table."""
-    rows = []
-    for line in TABLE.read_text(encoding="utf-8").splitlines():
-        if line and not line.startswith("#"):
-            number, file, section, text, proof = line.split(" | ")
-            why = proof.removeprefix("n/a: ") if proof.startswith("n/a: ") else ""
-            rows.append(Requirement(number, file, section, text, "" if why else proof, why))
-    return rows
-
-
-ROWS = read_requirements()
-
-
-def test_numbers_are_given_once() -> None:
-    """Numbers count without gaps in each file."""
-    letters = {"core": "C", "http": "H", "schema": "S"}
-    for file, letter in letters.items():
-        numbers = [row.number for row in ROWS if row.file == file]
-        assert numbers == [f"{letter}{position}" for position in range(1, len(numbers) + 1)]
-
-
-def test_every_requirement_has_a_test_that_exists() -> None:
-    """The tests that the table names are there, and every test of the dialect proves a requirement or is of our own."""
-    tests: set[str] = set()
+def list_tests() -> list[str]:
+    """Names of the tests of the dialect."""
+    found: list[str] = []
     for path in Path(__file__).parent.glob("test_xregistry_*.py"):
         nodes = ast.walk(ast.parse(path.read_text(encoding="utf-8")))
-        tests |= {
+        found += [
             node.name for node in nodes if isinstance(node, ast.AsyncFunctionDef) and node.name.startswith("test_")
-        }
-    missing = {row.test for row in ROWS if row.test} - tests
-    assert not missing
+        ]
+    return found
 
 
-def test_the_page_lists_what_does_not_apply() -> None:
-    """The protocol's page names every requirement that does not apply, with its reason, and no other."""
-    listed = [line for line in PAGE.read_text(encoding="utf-8").splitlines() if line.startswith(("| C", "| H", "| S"))]
-    expected = [f"| {row.number} | {row.section} | {row.text} | {row.why} |" for row in ROWS if row.why]
-    assert listed == expected
+def test_each_sentence_has_a_number_of_its_own() -> None:
+    """Numbers count without gaps in each document, and no sentence has two."""
+    for document in FILES:
+        own = [row for row in ROWS if row.document == document]
+        assert [row.number for row in own] == [f"{document}-{position:03}" for position in range(1, len(own) + 1)]
+        assert len({row.sentence for row in own}) == len(own) > 0
+    assert all(row.demand and len(row.sentence.digest) == 12 for row in ROWS)
 
 
-def test_no_section_is_forgotten() -> None:
-    """Each section that demands something has requirements that are in the table, or a reason why it has none."""
-    numbers = {row.number for row in ROWS}
-    sections = read_sections()
-    assert len({(row.file, row.name) for row in sections}) == len(sections) > 100
-    for row in sections:
-        assert row.sentences > 0
-        assert bool(row.requirements) != bool(row.why), row
-        assert set(row.requirements) <= numbers, row
+def test_each_sentence_has_tests_that_exist_or_a_reason() -> None:
+    """The tests that the table names are there, once each, and where it names none it says why."""
+    tests = list_tests()
+    assert len(set(tests)) == len(tests)
+    for row in ROWS:
+        assert bool(row.tests) != bool(row.why), row
+        assert set(row.tests) <= set(tests), row
 
 
-def test_demands_are_counted_by_section() -> None:
+def test_the_page_counts_sentences() -> None:
+    """The protocol's page has the counts of the table, and why sentences have no tests."""
+    listed = [line for line in PAGE.read_text(encoding="utf-8").splitlines() if line.startswith("| ")]
+    text = "\n".join(listed)
+    assert "\n".join(line for line in count_rows(ROWS) if line.startswith("| ")) in text
+    assert "\n".join(line for line in list_reasons(ROWS) if line.startswith("| ")) in text
+
+
+def test_sentences_are_found_by_section() -> None:
     """Sentences with the words of demands count, also in lists; those in code blocks, and others, do not."""
-    text = "# A\nIt MUST be. It may.\nIt MUST NOT: so\n- MUST\n```\nMUST\n```\n## B\nREQUIRED or not\n# C\nmust\n"
-    assert count_demands(text) == {"A": 3, "B": 1}
+    found = list_sentences(TEXT)
+    assert [(row.section, row.ordinal) for row in found] == [("A", 1), ("A", 2), ("A", 3), ("B", 1)]
+    assert len({row.digest for row in found}) == 4
+    assert list_sentences(TEXT.replace("It MUST be.", "It  MUST\nbe.")) == found
+
+
+def test_other_sentences_are_differences(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A sentence whose words change, one that goes and one that comes are told by their number or place."""
+    for document, path in FILES.items():
+        target = tmp_path / path
+        target.parent.mkdir(exist_ok=True)
+        target.write_text(TEXT if document == "core" else "# A\n", encoding="utf-8")
+    table = tmp_path / "sentences.table"
+    monkeypatch.setattr(xregistry_sentences, "TABLE", table)
+
+    def write_table(sentences: list[Sentence]) -> None:
+        rows = [
+            f"core-{at:03} | {s.section} | {s.ordinal} | {s.digest} | x | n/a: y" for at, s in enumerate(sentences, 1)
+        ]
+        table.write_text("\n".join(rows) + "\n", encoding="utf-8")
+
+    whole = list_sentences(TEXT)
+    write_table(whole)
+    assert list_differences(tmp_path) == []
+    write_table(whole[1:])
+    assert list_differences(tmp_path) == [f"core: A, sentence 1 ({whole[0].digest}): not in the table"]
+    write_table(list_sentences(TEXT.replace("It MUST be.", "It MUST go.")))
+    assert len(list_differences(tmp_path)) == 2

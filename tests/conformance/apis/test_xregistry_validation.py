@@ -1,4 +1,4 @@
-"""xRegistry: formats, constraints and compatibility. Numbers of requirements: `xregistry_requirements.py`."""
+"""xRegistry: formats, constraints and compatibility. Numbers of sentences: `xregistry/sentences.table`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""xRegistry: creating, changing and deleting entities. Numbers of requirements: `xregistry_requirements.py`."""
+"""xRegistry: creating, changing and deleting entities. Numbers of sentences: `xregistry/sentences.table`."""
 
 from __future__ import annotations
 

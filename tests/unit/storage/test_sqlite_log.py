@@ -122,7 +122,7 @@ async def test_hanging_holder_is_overtaken(log: SqliteLog, tmp_path: Path) -> No
 
 
 async def test_turn_granted_in_the_moment_of_cancellation(log: SqliteLog, tmp_path: Path) -> None:
-    """A waiter cancelled after the grant, before it could run, gives the turn back; the descriptor is closed."""
+    """A waiter cancelled after the grant, before it could run, gives the turn back; its descriptor is closed with the log."""
     other = await SqliteLog.open(tmp_path / "log.db")
     async with log.turn():
         waiting = asyncio.create_task(_take(other))
@@ -135,9 +135,9 @@ async def test_turn_granted_in_the_moment_of_cancellation(log: SqliteLog, tmp_pa
     waiting.cancel()
     with pytest.raises(asyncio.CancelledError):
         await waiting
-    assert lock.closed
     await asyncio.wait_for(_take(log), 5)
     await other.close()
+    assert lock.closed
 
 
 async def test_turn_outlives_no_loop(tmp_path: Path) -> None:

@@ -51,7 +51,7 @@ def negotiate_media_types(offered: Mapping[str, float]) -> Middleware:
                     if message["status"] == 200:
                         headers["content-type"] = media_type
                     elif scope["method"] == "OPTIONS":
-                        headers["allow"] = _path_methods(scope)
+                        headers["allow"] = list_path_methods(scope)
                 await send(message)
 
             await app(scope, receive, send_with_media_type)
@@ -61,8 +61,8 @@ def negotiate_media_types(offered: Mapping[str, float]) -> Middleware:
     return middleware
 
 
-def _path_methods(scope: Scope) -> str:
-    """Return the methods a path takes. The framework names those of one endpoint of the path only."""
+def list_path_methods(scope: Scope) -> str:
+    """Return the methods that the path of a request takes. The framework names those of one endpoint only."""
     template = scope["path_template"]
     routes = scope["litestar_app"].routes
     found = {method for row in routes if row.path_format == template for method in getattr(row, "methods", ())}

@@ -7,9 +7,10 @@ from typing import Any
 from litestar import Litestar, Request
 from litestar.datastructures import MutableScopeHeaders
 from litestar.di import Provide
-from litestar.types import Message, Send
+from litestar.types import HTTPScope, Message, Send
 
 from stele.apis.http.application import DialectApplication, openapi_config
+from stele.apis.http.media_types import list_path_methods
 from stele.apis.http.requests import EMPTY_SEGMENT, decode_segment, find_base_uri, mounted_prefix
 from stele.apis.xregistry.errors import handle_error
 from stele.apis.xregistry.operations import AppState, Operations
@@ -66,7 +67,7 @@ def application(registry: Registry, options: XregistryOptions | None = None, **s
             if scope["type"] == "http" and not scope["path"].startswith("/_docs/"):
                 scope["path"] = normalize_path(scope["path"])
                 root = find_root(Request(scope), chosen.base_url)
-                await super().__call__(scope, receive, _add_headers(send, scope["method"], root))
+                await super().__call__(scope, receive, _add_headers(send, scope, root))
             else:
                 await super().__call__(scope, receive, send)
 
@@ -91,16 +92,16 @@ def normalize_path(path: str) -> str:
     return path
 
 
-def _add_headers(send: Send, method: str, root: str) -> Send:
-    """Add the link to the registry's root, and to answers to OPTIONS the methods under their second name."""
+def _add_headers(send: Send, scope: HTTPScope, root: str) -> Send:
+    """Add the link to the registry's root, and to answers to OPTIONS the methods of the path under two names."""
 
     async def send_with_headers(message: Message) -> None:
         if message["type"] == "http.response.start":
             headers = MutableScopeHeaders.from_message(message)
             headers.add("link", f"<{root}>;rel=xregistry-root")
-            if method == "OPTIONS" and message["status"] == 204:
+            if scope["method"] == "OPTIONS" and message["status"] == 204:
                 message["status"] = 200
-                headers["access-control-allow-methods"] = headers["allow"]
+                headers["allow"] = headers["access-control-allow-methods"] = list_path_methods(scope)
         await send(message)
 
     return send_with_headers

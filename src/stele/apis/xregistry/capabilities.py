@@ -150,6 +150,17 @@ def build_capabilities(comparable: Mapping[str, bool]) -> dict[str, Any]:
     }
 
 
+_EMPTY: Final[Mapping[str, Any]] = {
+    "compatibilities": {},
+    "flags": [],
+    "formats": [],
+    "ignores": [],
+    "pagination": False,
+    "shortself": False,
+}
+"""What capabilities are where nobody says what they are, if that is less than what the server has."""
+
+
 def build_offered_capabilities(capabilities: Mapping[str, Any]) -> dict[str, Any]:
     """Return what each capability can be: exactly what it is, since clients cannot change them."""
 
@@ -180,12 +191,20 @@ def build_offered_capabilities(capabilities: Mapping[str, Any]) -> dict[str, Any
     return offered
 
 
-def require_same_capabilities(given: Any, capabilities: Mapping[str, Any]) -> None:
-    """Raise `RegistryError` unless capabilities in a request are those of the server; None asks for the defaults."""
+def require_same_capabilities(given: Any, capabilities: Mapping[str, Any], *, patch: bool) -> None:
+    """Raise `RegistryError` unless capabilities in a request are those of the server.
+
+    Args:
+        given: What the request has; None asks for those that the server begins with.
+        capabilities: Those of the server.
+        patch: Whether capabilities that are not there stay as they are; they are reset otherwise.
+    """
     if given is None:
         return
     if not isinstance(given, dict):
         raise RegistryError("capability_error", "/capabilities", error_detail="they are a map")
+    if not patch:
+        given = {**{name: empty for name, empty in _EMPTY.items() if name in capabilities}, **given}
     for name, value in given.items():
         if name not in capabilities:
             raise RegistryError("capability_unknown", "/capabilities", field=name[:200])
@@ -195,7 +214,8 @@ def require_same_capabilities(given: Any, capabilities: Mapping[str, Any]) -> No
         if name == "specversions" and isinstance(value, list) and not {SPECVERSION, "*"} & set(map(str, value)):
             raise RegistryError("capability_missing_value", "/capabilities", name=name, value=SPECVERSION)
         if not has_wildcard and value != capabilities[name]:
-            _require_known_value(name, value, capabilities[name])
+            if name != "formats" and value != _EMPTY.get(name):
+                _require_known_value(name, value, capabilities[name])
             raise RegistryError(
                 "capability_error", "/capabilities", error_detail=f"clients cannot change the capability {name!r}"
             )

@@ -192,6 +192,10 @@ def _write_schema(pending: PendingEntities, schema: ResourceEntity, prepared: Pr
     going = [row for version in (*deleted, *replaced) if (row := version.registered) is not None]
     for row in going:
         yield DeleteVersion(key, row.version_number, DeleteMode.SOFT)
+    defaults = _subject_defaults(pending, schema)
+    fresh = _order_by_ancestors(schema, [each for each in schema.versions.values() if each.new_document])
+    if schema.subject is None and not fresh:
+        yield CreateSubject(key, defaults)  # It begins without settings, so they come after it.
     own = state.settings_at(SettingsLevel(*key))
     before = own.policy if own is not None else None
     if schema.sets_policy and schema.new_policy != before:
@@ -203,10 +207,8 @@ def _write_schema(pending: PendingEntities, schema: ResourceEntity, prepared: Pr
     }
     active = [row.version_number for row in queries.list_versions(schema.subject)]
     active = [number for number in active if number not in {row.version_number for row in going}]
-    defaults = _subject_defaults(pending, schema)
     number = queries.next_version_number(state, key)
-    first = number
-    for version in _order_by_ancestors(schema, [each for each in schema.versions.values() if each.new_document]):
+    for version in fresh:
         document = prepared[schema.xid, version.id]
         chain = [numbers[each.id] for each in list_ancestors(schema, version) if each.id in numbers]
         yield RegisterSchema(
@@ -224,8 +226,6 @@ def _write_schema(pending: PendingEntities, schema: ResourceEntity, prepared: Pr
         numbers[version.id] = number
         active.append(number)
         number += 1
-    if schema.subject is None and number == first:
-        yield CreateSubject(key, defaults)
     changes = 2 * (number - 1) - len(active)
     yield _describe_subject(schema, numbers, changes)
 

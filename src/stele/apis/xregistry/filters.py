@@ -9,13 +9,16 @@ import re
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Final, NamedTuple
 
+from stele.apis.xregistry.attributes import normalize_time
 from stele.apis.xregistry.dot_notation import Step, find_values, parse_path
 from stele.apis.xregistry.errors import RegistryError
-from stele.apis.xregistry.params import Level
+from stele.apis.xregistry.params import ATTRIBUTES, Level
 
 COLLECTIONS: Final = {Level.REGISTRY: "schemagroups", Level.GROUP: "schemas", Level.SCHEMA: "versions"}
 """The collection in an entity."""
 _BELOW: Final = {Level.REGISTRY: Level.GROUP, Level.GROUP: Level.SCHEMA, Level.SCHEMA: Level.VERSION}
+_TIMES: Final = frozenset({"createdat", "modifiedat", "effective", "removal"})
+"""Names of attributes that are timestamps."""
 EXCLUDE_ALL: Final = "excludeall"
 """The filter that nothing passes."""
 
@@ -43,7 +46,7 @@ class FilterExpression(NamedTuple):
 
     def matches(self, entity: dict[str, Any]) -> bool:
         """Whether an entity has such an attribute."""
-        values = list(find_values(entity, self.path))
+        values = [_shorten_time(each, self.path) for each in find_values(entity, self.path)]
         if self.operator == "":
             return bool(values)
         if self.value is None:
@@ -118,10 +121,30 @@ def _parse_expression(text: str, level: Level) -> FilterExpression:
         raise refuse("null is neither less nor greater than anything")
     if operator in {"<", "<=", ">", ">="} and re.search(r"(?<!\\)\*", value):
         raise refuse("a wildcard stands behind = and != only")
+    if value and value not in {"null", "*"} and not _is_scalar(path, at):
+        raise refuse("a map, an object or a collection has no value to compare")
+    if path[-1].name in _TIMES:
+        value = _shorten_time(value, path)
     rest = name + (found[0] + value if found is not None else "")
     return FilterExpression(
         tuple(collections), path, operator, None if operator in {"=", "!="} and value == "null" else value, rest
     )
+
+
+def _is_scalar(path: Sequence[Step], level: Level) -> bool:
+    """Whether a path may lead to a scalar: to all but the maps and objects that every entity may have."""
+    kind = ATTRIBUTES[level].get(path[0].name, {}).get("type")
+    return len(path) > 1 or kind not in {"map", "object", "array"}
+
+
+def _shorten_time(value: Any, path: Sequence[Step]) -> Any:
+    """Return a timestamp in UTC without its last character, as texts that compare as the times do; others as is."""
+    if path[-1].name not in _TIMES or not isinstance(value, str):
+        return value
+    try:
+        return normalize_time(value, path[-1].name, "").removesuffix("Z")
+    except RegistryError:
+        return value
 
 
 def _compare(operator: str, own: Any, value: str) -> bool:
@@ -218,8 +241,8 @@ def parse_sort(text: str, level: Level) -> SortOrder:
         path = parse_path(name)
     except ValueError as error:
         raise refuse(str(error)) from None
-    if path[0].name == COLLECTIONS.get(level) or any(step.is_any for step in path):
-        raise refuse("the attribute is one of the entity itself")
+    if path[0].name == COLLECTIONS.get(level) or any(step.is_any for step in path) or not _is_scalar(path, level):
+        raise refuse("the attribute is a scalar of the entity itself")
     return SortOrder(path, direction == "desc")
 
 
@@ -231,7 +254,7 @@ def sort_entities(
         return sorted(entities, key=lambda pair: (pair[0].casefold(), pair[0]))
 
     def find_key(pair: tuple[str, dict[str, Any]]) -> tuple[Any, ...]:
-        value = next(find_values(pair[1], order.path), None)
+        value = _shorten_time(next(find_values(pair[1], order.path), None), order.path)
         rank = (0, 0.0, "")
         if isinstance(value, bool | int | float):
             rank = (1, float(value), "")

@@ -14,7 +14,7 @@ from stele.apis.xregistry.attributes import print_time
 from stele.apis.xregistry.capabilities import EXTENSION_MODEL, FULL_MODEL, build_capabilities
 from stele.apis.xregistry.commit import build_transaction
 from stele.apis.xregistry.errors import RegistryError
-from stele.apis.xregistry.filters import Filters, parse_filters, parse_sort, select_own, sort_entities
+from stele.apis.xregistry.filters import Filters, SortOrder, parse_filters, parse_sort, select_own, sort_entities
 from stele.apis.xregistry.models import GroupEntity, ResourceEntity, VersionEntity
 from stele.apis.xregistry.options import XregistryOptions
 from stele.apis.xregistry.params import Flags, Level, parse_inline
@@ -83,6 +83,11 @@ class Operations:
         comparable = await self._app_state.find_comparable()
         return {"capabilities": build_capabilities(comparable), "model": FULL_MODEL, "modelsource": EXTENSION_MODEL}
 
+    async def describe_configuration(self, name: str) -> Any:
+        """Return one part of the configuration. Raises `RegistryError` for flags that are about entities."""
+        self.require_possible_answer(Level.META)
+        return (await self.get_configuration())[name]
+
     @property
     def known_registries(self) -> list[str]:
         """URLs of other xRegistry servers that clients may want to know."""
@@ -106,7 +111,7 @@ class Operations:
         return loader, view
 
     def _inlined(self, level: Level, default: tuple[str, ...] = ()) -> dict[str, Any]:
-        return parse_inline(self.flags.inline or default, level)
+        return parse_inline(("*",) if self.flags.collections else self.flags.inline or default, level)
 
     def _filters(self, level: Level) -> Filters:
         """Return the filters of the request. Raises `RegistryError` where nothing passes them (`not_found`)."""
@@ -199,7 +204,6 @@ class Operations:
 
     async def describe_schemas(self, identifier: str, only: list[str] | None = None) -> Entities:
         """Return the schemas of a group that pass the request's filter, or only some of them."""
-        self.require_whole()
         loader, view = await self.open_view()
         inlined = self._inlined(Level.SCHEMA)
         group = self._find_visible_group(loader, identifier)
@@ -293,6 +297,10 @@ class Operations:
 
     # --- pages
 
+    def sort_collection(self, entities: Entities, level: Level) -> Entities:
+        """Return entities of a collection in the order that the request asks for, by id where it does not."""
+        return sort_entities(entities, self._find_order(level))
+
     def build_page(
         self, entities: Entities, level: Level, path: str, query: list[tuple[str, str]]
     ) -> tuple[dict[str, Any], dict[str, str]]:
@@ -304,8 +312,7 @@ class Operations:
             path: Path of the collection.
             query: Parameters of the request.
         """
-        order = parse_sort(self.flags.sort, level) if self.flags.sort is not None else None
-        entities = sort_entities(entities, order)
+        entities = self.sort_collection(entities, level)
         if self.flags.limit is None:
             return dict(entities), {}
         start = self._find_start([identifier for identifier, _ in entities])
@@ -330,11 +337,44 @@ class Operations:
 
     # --- writing
 
-    async def write(self, change: Callable[[RequestUpdate], T]) -> T:
+    def require_possible_answer(
+        self, level: Level | None, *, is_collection: bool = False, owner: Level | None = None
+    ) -> None:
+        """Raise `RegistryError` for flags that the answer cannot follow, before anything is written.
+
+        Args:
+            level: What the answer shows; None where it shows no entity.
+            is_collection: Whether the request is about a collection of such entities.
+            owner: What the request is about, where the answer shows what is in it.
+        """
+        self.require_unfiltered()
+        if is_collection:
+            self._find_order(level)
+        else:
+            self.require_single()
+        if is_collection or (owner or level) not in {Level.REGISTRY, Level.GROUP}:
+            self.require_whole()
+        if level is not None:
+            self._inlined(level)
+
+    def _find_order(self, level: Level | None) -> SortOrder | None:
+        return None if self.flags.sort is None or level is None else parse_sort(self.flags.sort, level)
+
+    async def write(
+        self,
+        change: Callable[[RequestUpdate], T],
+        answer: Level | None = None,
+        *,
+        is_collection: bool = False,
+        owner: Level | None = None,
+    ) -> T:
         """Apply a request and make it durable, all or nothing.
 
         Args:
             change: Applies the request to a update; called again where another writer was faster.
+            answer: What the answer shows; None where it shows no entity.
+            is_collection: Whether the request is about a collection of such entities.
+            owner: What the request is about, where the answer shows what is in it.
 
         Returns:
             What `change` returns.
@@ -343,7 +383,7 @@ class Operations:
             RegistryError: The request breaks a rule of the specification.
             SteleError: The registry refuses a command.
         """
-        self.require_unfiltered()
+        self.require_possible_answer(answer, is_collection=is_collection, owner=owner)
         configuration = await self.get_configuration()
         comparable = await self._app_state.find_comparable()
 

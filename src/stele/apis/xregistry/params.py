@@ -22,6 +22,7 @@ from stele.apis.xregistry.attributes import (
     RESOURCE_ATTRIBUTES,
     SPECVERSION,
     VERSION_ATTRIBUTES,
+    Definition,
 )
 from stele.apis.xregistry.capabilities import IGNORES
 from stele.apis.xregistry.errors import ERROR_RESPONSES, RegistryError
@@ -68,13 +69,14 @@ _ALL: Final[Mapping[Level, dict[str, Any]]] = {
     },
 }
 _CONFIGURATION: Final[Mapping[str, Any]] = {"capabilities": {}, "model": {}, "modelsource": {}}
-_ATTRIBUTES: Final[Mapping[Level, Iterable[str]]] = {
+ATTRIBUTES: Final[Mapping[Level, Mapping[str, Definition]]] = {
     Level.REGISTRY: REGISTRY_ATTRIBUTES,
     Level.GROUP: GROUP_ATTRIBUTES,
     Level.SCHEMA: {**VERSION_ATTRIBUTES, **RESOURCE_ATTRIBUTES},
     Level.META: META_ATTRIBUTES,
     Level.VERSION: VERSION_ATTRIBUTES,
 }
+"""Attributes of what an answer begins at."""
 
 
 class Flags(msgspec.Struct, frozen=True):
@@ -183,7 +185,7 @@ def parse_inline(paths: Iterable[str], level: Level) -> dict[str, Any]:
                 break
             possible = {**there, **(_CONFIGURATION if level is Level.REGISTRY and position == 0 else {})}
             if step not in possible:
-                if len(steps) == 1 and step in _ATTRIBUTES[level]:
+                if len(steps) == 1 and step in ATTRIBUTES[level]:
                     raise RegistryError("inline_noninlineable", name=step)
                 raise RegistryError("bad_inline", value=path[:200], error_detail=f"{step[:80]!r} is no part of it")
             into = into.setdefault(step, {})

@@ -28,20 +28,15 @@ def json_response(body: Any, status: int = 200, headers: Mapping[str, str] | Non
     return Response(msgspec.json.encode(body), status_code=status, media_type=JSON, headers=dict(headers or {}))
 
 
-async def read_object(request: Request[Any, Any, Any], *, has_headers: bool = False) -> Members:
-    """Return the members of the JSON object in a request.
-
-    Args:
-        request: The request.
-        has_headers: Whether attributes might stand in headers by mistake.
+async def read_object(request: Request[Any, Any, Any]) -> Members:
+    """Return the members of the JSON object in a request, none of which may stand in headers.
 
     Raises:
         RegistryError: `missing_body`, `extra_xregistry_header`.
         NotJson: The body is no JSON.
         WrongShape: The body is no object.
     """
-    if has_headers:
-        require_no_headers(request.scope["headers"])
+    require_no_headers(request.scope["headers"])
     if not (await read_bytes(request)).strip():
         raise RegistryError("missing_body")
     return await read_body(request, dict[str, msgspec.Raw])

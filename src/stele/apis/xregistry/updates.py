@@ -70,7 +70,7 @@ class RequestUpdate(PendingEntities):
         entity = self.registry
         self.check_ids(body, {"registryid": REGISTRY_ID}, "/")
         if "capabilities" in body and "capabilities" not in self.ignores:
-            require_same_capabilities(parse_value(body["capabilities"]), self.capabilities)
+            require_same_capabilities(parse_value(body["capabilities"]), self.capabilities, patch=patch)
         if "modelsource" in body and "modelsource" not in self.ignores:
             require_same_model(parse_value(body["modelsource"]))
         self.check_epoch(body, entity.epoch, "/")
@@ -255,18 +255,23 @@ class RequestUpdate(PendingEntities):
             if not schema.versions:
                 self.write_version(schema, self.generate_version_id(schema), {}, patch=False)
                 self._set_ancestors(schema)
-        self._write_meta(schema, body, patch=patch)
+        self._write_meta(schema, body, patch=patch, is_root=True)
         self._settle_default(schema, set_default)
 
-    def _write_meta(self, schema: ResourceEntity, body: Members, *, patch: bool) -> None:
+    def _write_meta(self, schema: ResourceEntity, body: Members, *, patch: bool, is_root: bool = False) -> None:
         xid = f"{schema.xid}/meta"
-        self.check_ids(body, {"schemaid": schema.id}, xid)
+        self.check_ids(body, {"schemaid": schema.id}, xid, is_root=is_root)
         if not schema.is_new:
             self.check_epoch(body, schema.epoch, xid)
         policy_names = ("compatibility", "stelecompatibility")
         default_names = ("defaultversionid", "defaultversionsticky")
         found = self.merge_attributes(
-            META_ATTRIBUTES, body, schema.attributes if patch else {}, xid, skipped=("xref",), folded=("compatibility",)
+            META_ATTRIBUTES,
+            body,
+            schema.attributes if patch else {},
+            xid,
+            skipped=("xref", *self.ignores.intersection(default_names)),
+            folded=("compatibility",),
         )
         values = {name: found.pop(name, None) for name in (*policy_names, *default_names)}
         schema.attributes = found
@@ -350,6 +355,8 @@ class RequestUpdate(PendingEntities):
     ) -> VersionEntity:
         """Create or change one version, and say which one is the default."""
         version = self.write_version(schema, identifier, body, patch=patch, document=document, is_root=True)
+        if set_default == REQUEST and not version.is_new:
+            raise RegistryError("defaultversionid_request", schema.xid)
         self._set_ancestors(schema)
         self._settle_default(schema, identifier if set_default == REQUEST else set_default)
         return version
@@ -384,8 +391,7 @@ class RequestUpdate(PendingEntities):
             is_root: Whether the request is about this version alone.
         """
         xid = f"{schema.xid}/versions/{identifier}"
-        if schema.xref:
-            raise RegistryError("extra_xref_attribute", schema.xid, name="versions", singular="schema")
+        require_own_versions(schema)
         values = {
             name: parse_value(raw) if isinstance(raw, msgspec.Raw) else raw
             for name, raw in body.items()
@@ -521,3 +527,9 @@ class RequestUpdate(PendingEntities):
         for version in schema.versions.values():
             if version.is_written:
                 list_ancestors(schema, version)
+
+
+def require_own_versions(schema: ResourceEntity) -> None:
+    """Refuse to change the versions of a schema that stands for another one. Raises `RegistryError`."""
+    if schema.xref:
+        raise RegistryError("extra_xref_attribute", schema.xid, name="versions", singular="schema")

@@ -39,7 +39,7 @@ _LONGEST_PAUSE: Final = 60.0
 _MOST_FAILURES: Final = 12
 """Attempts that fail one after the other before a follower is paused: about five minutes."""
 _IDLE_SECONDS: Final = 30.0
-_RETRIED: Final = frozenset({DeliveryCode.NOT_TAKEN, DeliveryCode.NO_ANSWER})
+_RETRIED: Final = frozenset({DeliveryCode.NOT_TAKEN, DeliveryCode.NO_ANSWER, DeliveryCode.UNAUTHENTICATED})
 """Codes after which the event is tried again; after all others the follower is paused."""
 
 _logger = structlog.get_logger("stele.delivery")

@@ -19,6 +19,8 @@ from stele.service.delivery.targets import Attempt, DeliveryCode
 
 _FLUSH_SECONDS: Final = 15.0
 _MESSAGE_MILLISECONDS: Final = 10_000
+_REFUSALS: Final = frozenset({"_AUTHENTICATION", "SASL_AUTHENTICATION_FAILED"})
+"""Names of the errors with which a broker refuses a credential."""
 
 
 class KafkaSink(BlockingSink):
@@ -50,7 +52,8 @@ class KafkaSink(BlockingSink):
                 options["ssl.ca.location"] = authority
         self._settings = settings
         self._topic = settings.topicname or address.path
-        self._make_producer: Callable[[], Any] = partial(Producer, options)
+        self._complaint: Any = None
+        self._make_producer: Callable[[], Any] = partial(Producer, {**options, "error_cb": self._note_complaint})
         self._producer: Any = None
         self._too_large = KafkaError.MSG_SIZE_TOO_LARGE
 
@@ -67,6 +70,7 @@ class KafkaSink(BlockingSink):
         if message.content_type:
             headers["content-type"] = message.content_type
         failures: list[Any] = []
+        self._complaint = None
         self._producer.produce(
             self._topic,
             message.body,
@@ -77,9 +81,16 @@ class KafkaSink(BlockingSink):
         self._producer.flush(_FLUSH_SECONDS)
         if failures == [None]:
             return Attempt(DeliveryCode.DELIVERED)
+        if self._complaint is not None:
+            return Attempt(DeliveryCode.UNAUTHENTICATED, detail=str(self._complaint)[:200])
         error = failures[0] if failures else None
         code = DeliveryCode.REFUSED if error and error.code() == self._too_large else DeliveryCode.NO_ANSWER
         return Attempt(code, detail=str(error or "the broker does not answer")[:200])
+
+    def _note_complaint(self, error: Any) -> None:
+        """Keep what a broker says of the credential: the message itself fails for want of time only."""
+        if error.name() in _REFUSALS:
+            self._complaint = error
 
     def disconnect(self) -> None:
         """See `BlockingSink`."""

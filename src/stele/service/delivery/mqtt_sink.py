@@ -22,6 +22,8 @@ _SECONDS: Final = 10.0
 _KEEP_ALIVE_SECONDS: Final = 30
 _REFUSING: Final = frozenset({0x95, 0x99})
 """Reason codes that are about the message itself: it is too large, or has another format than the broker takes."""
+_UNAUTHENTICATED: Final = frozenset({0x86, 0x87})
+"""Reason codes that are about the credential: a wrong user or password, or one without rights."""
 
 
 class MqttSink(BlockingSink):
@@ -128,8 +130,12 @@ class MqttSink(BlockingSink):
         answered.wait(_SECONDS)
         if reasons and not reasons[0].is_failure:
             return None
-        code = DeliveryCode.NOT_TAKEN if reasons else DeliveryCode.NO_ANSWER
-        return Attempt(code, reasons[0].value if reasons else 0, detail=str(reasons[0] if reasons else "no answer"))
+        if not reasons:
+            return Attempt(DeliveryCode.NO_ANSWER, detail="no answer")
+        reason = reasons[0]
+        is_stranger = reason.value in _UNAUTHENTICATED
+        code = DeliveryCode.UNAUTHENTICATED if is_stranger else DeliveryCode.NOT_TAKEN
+        return Attempt(code, reason.value, detail=str(reason))
 
     def disconnect(self) -> None:
         """See `BlockingSink`."""

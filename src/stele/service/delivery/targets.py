@@ -17,6 +17,8 @@ class DeliveryCode(StrEnum):
     NOT_TAKEN = "not_taken"
     """The sink answered with an error that may go away."""
     NO_ANSWER = "no_answer"
+    UNAUTHENTICATED = "unauthenticated"
+    """The sink does not take the credential; another try may find that it was renewed there."""
     NO_CONSENT = "no_consent"
     """The sink did not agree to get events: see the handshake of webhooks."""
     FORBIDDEN_ADDRESS = "forbidden_address"

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractAsyncContextManager
 from itertools import islice
 from pathlib import Path
@@ -33,6 +32,7 @@ from stele.storage.files.head import Head
 from stele.storage.files.segment import damaged_segment, read_lines
 from stele.storage.files.writer import FolderWriter
 from stele.storage.forks import count_forks
+from stele.storage.job_thread import JobThread
 from stele.storage.polling import wait_for_growth
 
 __all__ = ["FilesLog"]
@@ -64,8 +64,8 @@ class FilesLog:
         self._folder = folder
         self._head = Head(folder)
         self._writer = FolderWriter(folder, self._head, patience)
-        self._writing = ThreadPoolExecutor(1, "stele-log-writer")
-        self._reading = ThreadPoolExecutor(1, "stele-log-reader")
+        self._writing = JobThread("stele-log-writer")
+        self._reading = JobThread("stele-log-reader")
         self._turn = FileTurn(folder / TURN_NAME, patience)
         self._behind = _Place(0, 0, 0)
         """Where the last read ended: the next one most often begins there."""
@@ -196,15 +196,15 @@ class FilesLog:
             return
         self._require_open()
         self._closed = True
-        done = self._writing.submit(lambda: None)
-        self._writing.shutdown(wait=False)
-        self._reading.shutdown(wait=False)
-        await asyncio.shield(asyncio.wrap_future(done))
-        self._head.close()
+        self._turn.close()
+        self._reading.end()
+        closing = self._writing.run_job(self._head.close)
+        self._writing.end()
+        await asyncio.shield(closing)
 
-    async def _run_job(self, thread: ThreadPoolExecutor, job: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+    async def _run_job(self, thread: JobThread, job: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         try:
-            return await asyncio.wrap_future(thread.submit(job, *args, **kwargs))
+            return await thread.run_job(job, *args, **kwargs)
         except OSError as error:
             raise store_error(self._folder, error) from error
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 import sqlite3
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 from typing import Concatenate, ParamSpec, TypeVar
@@ -19,6 +18,7 @@ from stele.errors import StoreError
 from stele.storage.disk import LEAST_ROOM, require_room
 from stele.storage.file_turn import FileTurn
 from stele.storage.forks import count_forks
+from stele.storage.job_thread import JobThread
 from stele.storage.polling import wait_for_growth
 from stele.storage.sqlite.file import (
     lock_path,
@@ -179,6 +179,7 @@ class SqliteLog:
             return
         self._require_open()
         self._closed = True
+        self._turn.close()
         self._hint.close()
         await self._reader.close()
         await self._writer.close()  # last: closing the last connection folds the write-ahead log into the database
@@ -206,20 +207,20 @@ class _Worker:
     def __init__(self, path: Path, busy_timeout: float, name: str) -> None:
         self._path = path
         self._connection = open_connection(path, busy_timeout)
-        self._thread = ThreadPoolExecutor(1, name)
+        self._thread = JobThread(name)
 
     async def run_job(
         self, job: Callable[Concatenate[sqlite3.Connection, P], T], *args: P.args, **kwargs: P.kwargs
     ) -> T:
         try:
-            return await asyncio.wrap_future(self._thread.submit(job, self._connection, *args, **kwargs))
+            return await self._thread.run_job(job, self._connection, *args, **kwargs)
         except sqlite3.Error as error:
             raise store_error(self._path, error) from error
 
     async def close(self) -> None:
-        done = self._thread.submit(self._connection.close)
-        self._thread.shutdown(wait=False)
-        await asyncio.shield(asyncio.wrap_future(done))
+        closing = self._thread.run_job(self._connection.close)
+        self._thread.end()
+        await asyncio.shield(closing)
 
 
 def _append_records(connection: sqlite3.Connection, expected: int, records: Sequence[bytes]) -> bool:
@@ -254,7 +255,7 @@ def _read_head(connection: sqlite3.Connection) -> int:
 
 
 def _read_tail(connection: sqlite3.Connection, path: Path, after: int, limit: int) -> list[LogEntry]:
-    entries = [LogEntry(*row) for row in connection.execute(_TAIL, (after, limit)).fetchall()]
+    entries = list(map(LogEntry._make, connection.execute(_TAIL, (after, limit)).fetchall()))
     # seq ascends strictly, so the two ends prove that all between is there.
     if entries and (entries[0].seq != after + 1 or entries[-1].seq != after + len(entries)):
         raise StoreError(f"The log {path} has lost records after {after}; restore it from a backup")

@@ -66,8 +66,11 @@ async def _change_groups(
     operations.require_whole()
     body = await read_object(request)
     groups = {name: read_members(raw, name, f"/schemagroups/{name}") for name, raw in body.items()}
-    written = await operations.write(lambda update: update.put_groups(groups, patch=patch))
-    return json_response(dict(await operations.describe_groups(written)))
+    written = await operations.write(
+        lambda update: update.put_groups(groups, patch=patch), Level.GROUP, is_collection=True
+    )
+    found = await operations.describe_groups(written)
+    return json_response(dict(operations.sort_collection(found, Level.GROUP)))
 
 
 @delete("/schemagroups", **DELETE, opt=access(Operation.DELETE, Place.INSIDE))
@@ -92,7 +95,7 @@ async def delete_groups(operations: InjectedOperations, request: Request[Any, An
             if group is None:
                 continue
             if body is not None:
-                check_deleted(body[name], "schemagroup", name, group.epoch, group.xid)
+                check_deleted(update, body[name], "schemagroup", name, group.epoch, group.xid)
             update.delete_group(group)
 
     await operations.write(change)
@@ -104,12 +107,11 @@ def _require_no_epoch(operations: InjectedOperations) -> None:
         raise RegistryError("bad_flag", flag="epoch", detail="Epochs of several entities stand in the body.")
 
 
-def check_deleted(body: Members, singular: str, name: str, epoch: int, xid: str) -> None:
+def check_deleted(update: RequestUpdate, body: Members, singular: str, name: str, epoch: int, xid: str) -> None:
     """Raise `RegistryError` unless id and epoch of an entity in a request that deletes are those of the entity."""
     if f"{singular}id" in body:
         require_same_id(singular, parse_value(body[f"{singular}id"]), name, xid)
-    if "epoch" in body:
-        require_epoch(parse_value(body["epoch"]), epoch, xid)
+    update.check_epoch(body, epoch, xid)
 
 
 @get(_GROUP, **READ, opt=access(Operation.LIST, Place.INSIDE))
@@ -139,7 +141,9 @@ async def _change_group(
     operations.require_no_default()
     identifier = read_group_id(segment)
     body = await read_object(request)
-    group = await operations.write(lambda update: update.put_group(identifier, body, patch=patch, is_root=True))
+    group = await operations.write(
+        lambda update: update.put_group(identifier, body, patch=patch, is_root=True), Level.GROUP
+    )
     answer = await operations.describe_group(identifier)
     if not group.is_new:
         return json_response(answer)
@@ -163,7 +167,9 @@ async def post_schemas_by_type(
                 raise RegistryError("resources_only", f"/schemagroups/{identifier}", name=name)
             raise RegistryError("unknown_resource_type", f"/schemagroups/{identifier}", name=name, group="schemagroups")
     schemas = read_map(body.get("schemas"), "schemas", f"/schemagroups/{identifier}")
-    written = await operations.write(lambda update: _put_schemas(update, identifier, schemas, patch=False))
+    written = await operations.write(
+        lambda update: _put_schemas(update, identifier, schemas, patch=False), Level.SCHEMA, owner=Level.GROUP
+    )
     return json_response({"schemas": dict(await operations.describe_schemas(identifier, written))})
 
 
@@ -195,6 +201,7 @@ async def delete_group(operations: InjectedOperations, group: Group) -> None:
 async def get_schemas(operations: InjectedOperations, request: Request[Any, Any, Any], group: Group) -> Response[Any]:
     # GET /schemagroups/{group}/schemas
     """Return the schemas of a group by id."""
+    operations.require_whole()
     identifier = read_group_id(group)
     found = await operations.describe_schemas(identifier)
     path = f"/schemagroups/{identifier}/schemas"
@@ -224,8 +231,11 @@ async def _change_schemas(
     body = await read_object(request)
     path = f"/schemagroups/{identifier}/schemas"
     schemas = {name: read_members(raw, name, f"{path}/{name}") for name, raw in body.items()}
-    written = await operations.write(lambda update: _put_schemas(update, identifier, schemas, patch=patch))
-    return json_response(dict(await operations.describe_schemas(identifier, written)))
+    written = await operations.write(
+        lambda update: _put_schemas(update, identifier, schemas, patch=patch), Level.SCHEMA, is_collection=True
+    )
+    found = await operations.describe_schemas(identifier, written)
+    return json_response(dict(operations.sort_collection(found, Level.SCHEMA)))
 
 
 @delete(_SCHEMAS, **DELETE, opt=access(Operation.DELETE, Place.INSIDE))
@@ -245,19 +255,22 @@ async def delete_schemas(operations: InjectedOperations, request: Request[Any, A
             schema = update.find_schema(identifier, name)
             if schema is None or (schema.is_read_only and "readonly" in operations.flags.ignores):
                 continue
-            meta = read_members(members["meta"], "meta", schema.xid) if "meta" in members else {}
+            meta = _read_meta(members, schema.xid)
             if "epoch" in members and "epoch" not in meta:
                 raise RegistryError("misplaced_epoch", schema.xid)
-            check_deleted(
-                {**meta, **{k: v for k, v in members.items() if k == "schemaid"}},
-                "schema",
-                name,
-                schema.epoch,
-                schema.xid,
-            )
+            named = {**meta, **{k: v for k, v in members.items() if k == "schemaid"}}
+            check_deleted(update, named, "schema", name, schema.epoch, schema.xid)
             update.delete_schema(schema)
 
     await operations.write(change)
+
+
+def _read_meta(members: Members, xid: str) -> Members:
+    """Return the meta entity of a schema that is deleted; whatever else stands there says nothing."""
+    try:
+        return read_members(members.get("meta", b"{}"), "meta", xid)
+    except RegistryError:
+        return {}
 
 
 ROUTES = [

@@ -13,7 +13,7 @@ from stele.apis.xregistry.bodies import read_map
 from stele.apis.xregistry.capabilities import build_offered_capabilities
 from stele.apis.xregistry.errors import RegistryError
 from stele.apis.xregistry.operations import EVERYTHING, InjectedOperations
-from stele.apis.xregistry.params import READ, WRITE
+from stele.apis.xregistry.params import READ, WRITE, Level
 from stele.apis.xregistry.responses import json_response, read_object
 from stele.apis.xregistry.updates import RequestUpdate
 from stele.core.access import Operation
@@ -53,7 +53,7 @@ async def _change_registry(
 ) -> Response[Any]:
     operations.require_no_default()
     body = await read_object(request)
-    await operations.write(lambda update: update.put_registry(body, patch=patch))
+    await operations.write(lambda update: update.put_registry(body, patch=patch), Level.REGISTRY)
     return json_response(await operations.describe_registry())
 
 
@@ -71,7 +71,7 @@ async def post_groups_by_type(operations: InjectedOperations, request: Request[A
     def change(update: RequestUpdate) -> list[str]:
         return update.put_groups(read_map(body.get("schemagroups"), "schemagroups", "/"), patch=False)
 
-    written = await operations.write(change)
+    written = await operations.write(change, Level.GROUP, owner=Level.REGISTRY)
     return json_response({"schemagroups": dict(await operations.describe_groups(written))})
 
 
@@ -79,28 +79,28 @@ async def post_groups_by_type(operations: InjectedOperations, request: Request[A
 async def get_capabilities(operations: InjectedOperations) -> Response[Any]:
     # GET /capabilities
     """Return what the server can do."""
-    return json_response((await operations.get_configuration())["capabilities"])
+    return json_response(await operations.describe_configuration("capabilities"))
 
 
 @get("/capabilitiesoffered", **READ, opt=NO_RIGHT_NEEDED)
 async def get_offered_capabilities(operations: InjectedOperations) -> Response[Any]:
     # GET /capabilitiesoffered
     """Return what each capability can be."""
-    return json_response(build_offered_capabilities((await operations.get_configuration())["capabilities"]))
+    return json_response(build_offered_capabilities(await operations.describe_configuration("capabilities")))
 
 
 @get("/model", **READ, opt=NO_RIGHT_NEEDED)
 async def get_model(operations: InjectedOperations) -> Response[Any]:
     # GET /model
     """Return the whole model: groups of schemas, with all attributes."""
-    return json_response((await operations.get_configuration())["model"])
+    return json_response(await operations.describe_configuration("model"))
 
 
 @get("/modelsource", **READ, opt=NO_RIGHT_NEEDED)
 async def get_model_source(operations: InjectedOperations) -> Response[Any]:
     # GET /modelsource
     """Return what the model has beside what the core specification says."""
-    return json_response((await operations.get_configuration())["modelsource"])
+    return json_response(await operations.describe_configuration("modelsource"))
 
 
 @get("/.xregistry", **READ, opt=NO_RIGHT_NEEDED)

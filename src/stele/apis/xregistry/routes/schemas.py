@@ -23,7 +23,7 @@ from stele.apis.xregistry.responses import (
     version_url,
 )
 from stele.apis.xregistry.routes.collections import check_deleted, list_query, read_group_id
-from stele.apis.xregistry.updates import REQUEST, RequestUpdate
+from stele.apis.xregistry.updates import REQUEST, RequestUpdate, require_own_versions
 from stele.core.access import Operation
 
 _SCHEMA = "/schemagroups/{group:str}/schemas/{schema:str}"
@@ -85,13 +85,15 @@ async def put_schema(
     chosen = _require_known_default(operations)
     attributes, document = read_headers(request.scope["headers"]), await read_bytes(request)
 
-    def change(update: RequestUpdate) -> bool:
+    def change(update: RequestUpdate) -> tuple[bool, list[str]]:
         entity = update.make_schema(place, identifier)
         version_id = entity.default_id or attributes.get("versionid") or update.generate_version_id(entity)
         update.put_version(entity, version_id, attributes, patch=False, document=document, set_default=chosen)
-        return entity.is_new
+        return entity.is_new, [version_id]
 
-    is_new = await operations.write(change)
+    is_new, versions = await operations.write(change, Level.SCHEMA)
+    if operations.flags.doc:
+        return await _describe_written_schema(operations, place, identifier, versions, is_new=is_new)
     return await schema_document(operations, place, identifier, status=201 if is_new else 200, is_new=is_new)
 
 
@@ -112,13 +114,20 @@ async def _change_schema(
     operations: InjectedOperations, request: Request[Any, Any, Any], group: str, identifier: str, *, patch: bool
 ) -> Response[Any]:
     chosen = _require_known_default(operations)
-    body = await read_object(request, has_headers=True)
+    body = await read_object(request)
 
     def change(update: RequestUpdate) -> tuple[bool, list[str]]:
         entity = update.put_schema(group, identifier, body, patch=patch, is_root=True, set_default=chosen)
         return entity.is_new, [version.id for version in entity.versions.values() if version.is_new]
 
-    is_new, versions = await operations.write(change)
+    is_new, versions = await operations.write(change, Level.SCHEMA)
+    return await _describe_written_schema(operations, group, identifier, versions, is_new=is_new)
+
+
+async def _describe_written_schema(
+    operations: InjectedOperations, group: str, identifier: str, versions: list[str], *, is_new: bool
+) -> Response[Any]:
+    """Return the metadata of a schema after a request that made those versions of it."""
     answer = await operations.describe_schema(group, identifier)
     _, view, entity = await operations.get_schema(group, identifier)
     headers = {"Content-Location": version_url(view, entity, versions[-1])} if versions else {}
@@ -139,7 +148,7 @@ async def post_version(
     attributes: Any
     document: bytes | None = None
     if has_details:
-        attributes = await read_object(request, has_headers=True)
+        attributes = await read_object(request)
         given = parse_value(attributes["versionid"]) if "versionid" in attributes else None
     else:
         attributes, document = read_headers(request.scope["headers"]), await read_bytes(request)
@@ -152,7 +161,7 @@ async def post_version(
         version = update.put_version(entity, version_id, attributes, patch=False, document=document, set_default=chosen)
         return version_id, version.is_new
 
-    version_id, is_new = await operations.write(change)
+    version_id, is_new = await operations.write(change, Level.VERSION)
     status = 201 if is_new else 200
     if not has_details and not operations.flags.doc:
         return await version_document(operations, place, identifier, version_id, status=status, is_new=is_new)
@@ -222,7 +231,7 @@ async def _change_meta(
     def change(update: RequestUpdate) -> None:
         update.put_meta(update.get_schema(place, identifier), body, patch=patch, set_default=chosen)
 
-    await operations.write(change)
+    await operations.write(change, Level.META)
     return json_response(await operations.describe_meta(place, identifier))
 
 
@@ -277,8 +286,9 @@ async def _change_versions(
         entity = update.make_schema(place, identifier)
         return update.put_versions(entity, versions, patch=patch, set_default=chosen)
 
-    written = await operations.write(change)
-    return json_response(dict(await operations.describe_versions(place, identifier, written)))
+    written = await operations.write(change, Level.VERSION, is_collection=True)
+    found = await operations.describe_versions(place, identifier, written)
+    return json_response(dict(operations.sort_collection(found, Level.VERSION)))
 
 
 @delete(_VERSIONS, **DELETE, opt=access(Operation.DELETE))
@@ -295,13 +305,14 @@ async def delete_versions(
 
     def change(update: RequestUpdate) -> None:
         entity = update.get_schema(place, identifier)
+        require_own_versions(entity)
         found = [
             entity.versions[name] for name in (entity.versions if body is None else body) if name in entity.versions
         ]
         for version in list(found):
             if body is not None:
                 xid = f"{entity.xid}/versions/{version.id}"
-                check_deleted(body[version.id], "version", version.id, version.epoch, xid)
+                check_deleted(update, body[version.id], "version", version.id, version.epoch, xid)
             update.delete_version(entity, version)
         if found or chosen is not None:
             update.finish_deletion(entity, chosen)
@@ -358,7 +369,7 @@ async def _change_version(
     attributes: Any
     document: bytes | None = None
     if has_details:
-        attributes = await read_object(request, has_headers=True)
+        attributes = await read_object(request)
     else:
         attributes, document = read_headers(request.scope["headers"]), await read_bytes(request)
 
@@ -367,7 +378,7 @@ async def _change_version(
         written = update.put_version(entity, version_id, attributes, patch=patch, document=document, set_default=chosen)
         return written.is_new
 
-    is_new = await operations.write(change)
+    is_new = await operations.write(change, Level.VERSION)
     if has_details or operations.flags.doc:
         return await _describe_written_version(operations, place, identifier, version_id, is_new=is_new)
     status = 201 if is_new else 200
@@ -384,6 +395,7 @@ async def delete_version(operations: InjectedOperations, group: Group, schema: S
 
     def change(update: RequestUpdate) -> None:
         entity = update.get_schema(place, identifier)
+        require_own_versions(entity)
         found = entity.versions.get(version_id)
         if found is None:
             raise RegistryError("not_found", f"{entity.xid}/versions/{version_id}")
