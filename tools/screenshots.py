@@ -74,6 +74,7 @@ PAGES: Final[Mapping[str, str]] = MappingProxyType(
         "delete-for-good": "/ui/subjects/old-value/delete",
         "recover": "/ui/subjects/old-value/recover",
         "transfer": "/ui/transfer",
+        "transfer-import": "/ui/transfer/import",
         "journal": "/ui/journal",
         "ruleset-impact": "/ui/rulesets/impact?format=avro&ruleset=confluent",
         "ruleset-impact-changes": "/ui/rulesets/impact?format=protobuf&ruleset=buf:FILE&everywhere=1",
@@ -81,6 +82,7 @@ PAGES: Final[Mapping[str, str]] = MappingProxyType(
         "pipeline": "/ui/pipelines/orders",
         "subscription": "/ui/events/{subscription}",
         "refusals": "/ui/refusals",
+        "login": "/ui/login?next=%2Fjournal",
         "not-found": "/ui/subjects/nobody",
     }
 )
@@ -110,6 +112,7 @@ FORMS: Final[Mapping[str, FilledForm]] = MappingProxyType(
         "check-refused": FilledForm("/ui/check?subject=address", {"schema": _REFUSED_ADDRESS}, "Check"),
         "policy-preview": FilledForm(f"/ui/subjects/{SUBJECT}/policy", {"policy": "FULL_TRANSITIVE"}, "Preview"),
         "transfer-plan": FilledForm("/ui/transfer", {"dump": "/ui/transfer/download"}, "Compare"),
+        "login-refused": FilledForm("/ui/login", {"user": "ann", "password": "wrong"}, "Log in"),
     }
 )
 """Answers to forms, by the name of their picture. The value of a file is the path of what is uploaded."""
@@ -138,10 +141,17 @@ def open_browser() -> Iterator[Browser]:
 
 
 def prepare_files(folder: Path) -> dict[str, str]:
-    """Write what the server shows of files: journals of pipelines and an audit trail. Return its settings for them."""
+    """Write what the server shows of files: journals of pipelines and an audit trail. Return its settings for them.
+
+    People can log in with passwords and keys, and who does not may do everything, too.
+    """
     _write_journals(folder / "pipelines")
     _write_refusals(folder / "audit.jsonl")
+    (folder / "users").touch()
     return {
+        "STELE_AUTHENTICATION": "basic,keys",
+        "STELE_PASSWORD_FILE": str(folder / "users"),
+        "STELE_ANONYMOUS": "true",
         "STELE_UI_PIPELINES": str(folder / "pipelines"),
         "STELE_AUDIT_FILE": str(folder / "audit.jsonl"),
         "STELE_STATE_DIR": str(folder / "state"),

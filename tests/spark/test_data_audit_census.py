@@ -181,8 +181,9 @@ class TestCommand:
         written = CliRunner().invoke(app, [*given, "--timestamp", "at", "-o", "html", "--to", str(page)])
         assert (written.exit_code, written.stdout) == (0, "")
         html = page.read_text()
-        assert html.count("<figure") == 2
-        assert (html.count('class="stele-picture"'), len(answer["histories"])) == (1, 1)
+        assert html.count("<figure") == 4
+        assert (html.count('class="stele-picture"'), html.count('class="picture-table"')) == (2, 2)
+        assert [it["subject"] for it in answer["evolutions"]] == [SUBJECT]
         assert "not safe: 6 records, last seen 2023-11-18T00:00:00Z" in html
 
     def test_recorded_for_deletions(self, tmp_path: Path) -> None:

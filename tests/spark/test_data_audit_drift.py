@@ -107,7 +107,9 @@ def test_the_command(
     given = ["drift", "--registry", registry.url, "--data", str(tmp_path), "--subject", SUBJECT, "--engine", "python"]
     done = CliRunner().invoke(app, [*given, "-o", "json"])
     assert done.exit_code == 0, done.output
-    assert "UNUSED_SYMBOLS" in {it["kind"] for it in json.loads(done.stdout)["drifts"]}
+    answer = json.loads(done.stdout)
+    assert "UNUSED_SYMBOLS" in {it["kind"] for it in answer["drifts"]}
+    assert [len(it["history"]["versions"]) for it in answer["evolutions"]] == [2]
     text = CliRunner().invoke(app, [*given, "--least", "1000"])
     assert text.exit_code == 0
     assert "the data use what their schemas allow" in text.stdout

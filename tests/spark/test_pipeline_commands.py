@@ -95,7 +95,8 @@ def test_from_the_first_file_to_a_replay(registry: LocalRegistry, tmp_path: Path
     html = (tmp_path / "pages" / "orders.html").read_text()
     assert "orders-value" in html
     assert "Newest batches" in html
-    assert "<figure" not in html, "one batch is a table"
+    assert (html.count("<figure"), html.count('class="stele-picture"')) == (2, 2), "one batch is a table"
+    assert "batch 0" in html, "the story line says which batch used the version"
     assert re.sub("<time.*?</time>", "", run_command("report", file).stdout) == re.sub("<time.*?</time>", "", html)
 
 

@@ -454,6 +454,9 @@ UI_WORK = {
     "submit_subscription": _REGISTRY._replace(body={"action": "pause"}, statuses=(303,)),
     "view_transfer": _REGISTRY,
     "submit_dump": _REGISTRY._replace(body={"text": '{"keytype":"NOOP","magic":0}\tnull'}),
+    "submit_import": _REGISTRY._replace(
+        body={"text": '{"keytype":"NOOP","magic":0}\tnull', "plan": "another"}, statuses=(422,)
+    ),
     "view_journal": Sample(),
     "view_refusals": _REGISTRY,
     "view_pipelines": _REGISTRY,
@@ -461,6 +464,10 @@ UI_WORK = {
 }
 UI = {
     "get_asset": Sample(shows=False),
+    "follow_journal": Sample(query="after=0"),
+    "show_login": Sample(query="next=%2Fjournal", shows=False),
+    "submit_login": Sample({"token": "nobody's key"}, statuses=(422,), shows=False),
+    "submit_logout": Sample({}, statuses=(303,), shows=False),
     "download_text": _IN_DEFAULT,
     "download_dump": _REGISTRY,
     **UI_WORK,

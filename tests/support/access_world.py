@@ -14,6 +14,8 @@ from tests.support.authentication import HeaderAuthenticator
 from stele.apis.http.access import EndpointAccess, find_access
 from stele.core.events import LogRecord, encode_record
 from stele.core.model import SubjectKey
+from stele.server.authentication.authenticator import RequestAuthenticator, open_methods
+from stele.server.browser_sessions import BrowserSessions, open_sessions
 from stele.server.dialects import DialectEntry, build_dispatcher
 from stele.server.metrics import Metrics
 from stele.server.settings import ServerSettings
@@ -38,9 +40,20 @@ class Endpoint(NamedTuple):
         return f"{self.dialect} {self.method} {self.template}"
 
 
+def open_login(registry: Registry) -> BrowserSessions | None:
+    """Sessions of people who log in to the pages with API keys, of which there are none."""
+    settings = ServerSettings(authentication=("keys",))
+    methods = open_methods(settings, {})
+    assert methods is not None
+    return open_sessions(settings, registry, RequestAuthenticator(registry, methods), {})
+
+
 def list_endpoints(registry: Registry, dialect: DialectEntry) -> Iterator[Endpoint]:
     """Every method of every path of a dialect, but what the framework answers itself."""
-    app = dialect.build(registry, dialect.options(ServerSettings()))
+    options = dialect.options(ServerSettings())
+    if dialect.name == "ui":  # It has a page to log in where people can.
+        options = options._replace(log_in=open_login(registry))
+    app = dialect.build(registry, options)
     for route in app.routes:
         assert isinstance(route, HTTPRoute)
         for method, (handler, _) in route.route_handler_map.items():
@@ -57,11 +70,16 @@ def _is_of_framework(method: Any, path: str, module: str) -> bool:
 
 
 class World:
-    """A registry with a team's subjects, keys and so on in it, which can be put back to how it was."""
+    """A registry with a team's subjects, keys and so on in it, which can be put back to how it was.
 
-    def __init__(self, registry: Registry, **settings: Any) -> None:
+    `has_login` says whether people can log in to its pages.
+    """
+
+    def __init__(self, registry: Registry, *, has_login: bool = False, **settings: Any) -> None:
         self.registry = registry
-        front = build_dispatcher(registry, ServerSettings(**{"answer_cache_bytes": 0, **settings}), Metrics())
+        sessions = open_login(registry) if has_login else None
+        made = ServerSettings(**{"answer_cache_bytes": 0, **settings})
+        front = build_dispatcher(registry, made, Metrics(), sessions=sessions)
         front._authenticator = HeaderAuthenticator(_authenticate)
         self._http = httpx.AsyncClient(transport=httpx.ASGITransport(front), base_url="http://registry")
         self._records: list[LogRecord] = []

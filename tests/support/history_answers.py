@@ -26,8 +26,12 @@ def make_history(
     verdicts: Sequence[tuple[Verdict | None, Verdict | None]],
     deleted: frozenset[int] = frozenset(),
     subject: str = "orders",
+    newest_reads: Sequence[Verdict | None] = (),
 ) -> SubjectHistory:
-    """Return a history with one version for each pair of verdicts; the first pair says nothing."""
+    """Return a history with one version for each pair of verdicts; the first pair says nothing.
+
+    `newest_reads` says of each version whether the newest one reads its data.
+    """
     versions: list[HistoryVersion] = []
     active = 0
     for number, (backward, forward) in enumerate(verdicts, 1):
@@ -43,11 +47,12 @@ def make_history(
                 "ann",
                 deleted=number in deleted,
                 link=link,
+                newest_reads=newest_reads[number - 1] if newest_reads else None,
             )
         )
         if number not in deleted:
             active = number
-    return SubjectHistory("", subject, "BACKWARD", tuple(versions))
+    return SubjectHistory("", subject, "BACKWARD", tuple(versions), newest=active)
 
 
 def make_lifelines(versions: int, fields: int, seed: int = 1) -> FieldLifelines:

@@ -11,7 +11,7 @@ from stele.server.settings import ServerSettings
 from stele.service.registry import Registry
 from stele.storage.memory import MemoryLog
 
-_NO_PAGES = ("/download", "/{file}")
+_NO_PAGES = ("/download", "/feed", "/{file}")
 
 
 def list_templates() -> list[str]:

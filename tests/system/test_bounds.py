@@ -243,6 +243,19 @@ def test_a_stop_stops(tmp_path: Path) -> None:
             attack.close()
 
 
+def test_a_stop_waits_for_no_page_that_follows_the_journal(tmp_path: Path) -> None:
+    """A stream that would go on for most of a minute ends at once, and with it the process."""
+    with serving("--store", "memory:", folder=tmp_path) as server, connect(server) as page:
+        page.sendall(b"GET /ui/journal/feed HTTP/1.1\r\nHost: x\r\n\r\n")
+        assert b"entries follow" in page.recv(65_536) + page.recv(65_536)
+        server.process.send_signal(signal.SIGTERM)
+        began = time.monotonic()
+        server.process.wait(40)
+        assert time.monotonic() - began < STALL
+        while page.recv(65_536):
+            pass
+
+
 NAMES = [
     "a/b",
     "a\ue000b",

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -153,12 +155,60 @@ def test_a_policy_is_tried_before_it_is_set(browser: Browser, own_url: str) -> N
 
 
 def test_the_journal_is_live(browser: Browser, own_url: str) -> None:
-    """A change that comes while the page is open shows up by itself."""
-    with open_page(browser) as page:
+    """What is registered while the page is open stands on top, without a reload and once; filters hold."""
+    with open_page(browser) as page, open_page(browser) as filtered, httpx.Client(base_url=own_url) as client:
+        wrong: list[str] = []
+        for each in (page, filtered):
+            each.on("pageerror", lambda error: wrong.append(str(error)))
+            each.on("console", lambda message: wrong.append(message.text) if message.type == "error" else None)
         page.goto(f"{own_url}/ui/journal?kind=registered")
-        with httpx.Client(base_url=own_url) as client:
-            client.post("/subjects/just-now/versions", json={"schema": '"int"'}).raise_for_status()
-        expect(page.locator("#feed tbody tr").first).to_contain_text("just-now", timeout=20_000)
+        filtered.goto(f"{own_url}/ui/journal?subject=nothing-like-it")
+        page.evaluate("window.isSamePage = true")
+        rows = page.locator("#feed tbody tr")
+        before = rows.count()
+        for name in ("just-now", "a-moment-later"):
+            client.post(f"/subjects/{name}/versions", json={"schema": '"int"'}).raise_for_status()
+            expect(rows.first).to_contain_text(name, timeout=20_000)
+        expect(rows).to_have_count(before + 2)
+        expect(rows.nth(1)).to_contain_text("just-now")
+        assert page.evaluate("window.isSamePage")
+        client.post("/subjects/nothing-like-it-yet/versions", json={"schema": '"int"'}).raise_for_status()
+        expect(filtered.locator("#feed tbody tr").first).to_contain_text("nothing-like-it-yet", timeout=20_000)
+        expect(filtered.locator("#feed .empty")).to_have_count(0)
+        expect(filtered.locator("#feed tbody")).not_to_contain_text("just-now")
+        rows.first.get_by_role("link").click()
+        page.wait_for_url("**/ui/subjects/nothing-like-it-yet")
+        assert not wrong
+
+
+@pytest.mark.parametrize("scripts", [True, False], ids=["scripts", "no-scripts"])
+def test_an_archive_is_imported_from_the_page(browser: Browser, own_url: str, tmp_path: Path, scripts: bool) -> None:
+    """Choose the file, read the plan, import it: the versions are there with their ids, and a second plan is empty."""
+    archive, store = tmp_path / "shop.stele.zst", f"sqlite:///{tmp_path / 'other.db'}"
+    name, schema_id = ("moved", 4711) if scripts else ("moved-without-scripts", 4712)
+    with serving("--store", store, folder=tmp_path) as other, httpx.Client(base_url=other.url) as client:
+        mode = {"mode": "IMPORT"}
+        client.put(f"/mode/{name}", json=mode).raise_for_status()
+        schema = {"type": "fixed", "name": name.replace("-", "_"), "size": 4}
+        body = {"schema": json.dumps(schema), "version": 7, "id": schema_id}
+        client.post(f"/subjects/{name}/versions", json=body).raise_for_status()
+    command = [sys.executable, "-m", "stele.cli", "export", str(archive), "--store", store]
+    subprocess.run(command, check=True, capture_output=True)
+    with open_page(browser, scripts=scripts, width=WIDE if scripts else NARROW) as page:
+        page.goto(f"{own_url}/ui/transfer")
+        page.get_by_label("Dump or archive").set_input_files(archive)
+        page.get_by_role("button", name="Compare").click()
+        plan = page.get_by_role("status").filter(has_text="The plan")
+        expect(plan).to_contain_text(name)
+        assert httpx.get(f"{own_url}/subjects/{name}/versions").status_code == 404
+        plan.get_by_role("button", name="Import 1 version").click()
+        expect(page.get_by_role("status")).to_contain_text("What was imported")
+        expect(page.get_by_role("region", name="Versions of the import")).to_contain_text(name)
+        found = httpx.get(f"{own_url}/subjects/{name}/versions/7").json()
+        assert found["id"] == schema_id
+        page.get_by_label("Dump or archive").set_input_files(archive)
+        page.get_by_role("button", name="Compare").click()
+        expect(page.get_by_role("status")).to_contain_text("is here already")
 
 
 @pytest.mark.parametrize("scripts", [True, False], ids=["scripts", "no-scripts"])

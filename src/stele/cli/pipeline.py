@@ -116,13 +116,18 @@ def report(
     to: ToOption = None,
     force: ForceOption = False,
 ) -> None:
-    """Write a page with plots: throughput, schema ids in use, dead letters and batches over time."""
+    """Write a page with plots: throughput, schema ids in use, dead letters and batches over time.
+
+    The page draws the versions and fields of the subjects, too, unless the registry is away.
+    """
     with exit_on_error():
         from stele.spark.data_audit.report import to_html
         from stele.spark.pipeline.status import read_history as summarised
+        from stele.spark.pipeline.used_versions import load_pipeline_evolutions
 
         check_target(to, force=force)
-        write_text(to, to_html(summarised(load_pipeline(file))))
+        config = load_pipeline(file)
+        write_text(to, to_html(summarised(config, load_pipeline_evolutions(config))))
 
 
 def _plan_tables(config: PipelineConfig, *, apply: bool = False) -> list[TablePlan]:

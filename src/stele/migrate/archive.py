@@ -212,6 +212,11 @@ class Archive:
         self._state.erased.clear()
         self._state.pack_texts()
 
+    @property
+    def state(self) -> State:
+        """The registry that the records make; nobody changes it."""
+        return self._state
+
     def levels(self) -> list[str]:
         """Return every subject that has settings or a mode, as the Confluent API names it.
 

@@ -15,7 +15,7 @@ from typing import Final
 from stele.pictures.layered_layout import assign_layers, find_components, order_layers
 from stele.pictures.links import NO_LINKS, PictureLinks
 from stele.pictures.neighbourhood import Name, curve_between
-from stele.pictures.svg import Drawing, Kept, Picture, Point, measure_columns
+from stele.pictures.svg import Drawing, Kept, Picture, Point, measure_columns, print_number
 from stele.pictures.table import PictureTable, list_words
 from stele.protocol.history import NamespaceAtlas, SubjectNode
 
@@ -186,6 +186,11 @@ class _Atlas:
             draw.add_text(draw.root, Point(x + 7, y + 20.5), name[:1].upper(), "p-on p-middle")
             draw.add_text(draw.root, Point(x + 20, y + 21), name, "p-small p-quiet", 20)
             x += 44 + 6.5 * min(len(name), 20)
+        if any(reference.stale for reference in self._references.values()):
+            draw.add_path(draw.root, f"M{print_number(x)} {print_number(y + 17)} h22", "p-edge p-stale")
+            text = "to an older version than the newest"
+            draw.add_text(draw.root, Point(x + 28, y + 21), text, "p-small p-quiet")
+            x += 44 + 6 * len(text)
         hidden = len(self._atlas.nodes) + self._atlas.omitted - len(self._nodes)
         words = ["a larger dot has more versions", f"{hidden} more subjects" if hidden else ""]
         text = list_words(words)

@@ -2,18 +2,21 @@
 
 A line between two versions has two lanes: the upper one points to the newer version, which reads old data; the lower
 one points to the older version, which reads new data. Soft-deleted versions hang below the line. Runs of versions that
-change nothing for anybody are folded, and long histories fold their beginning; a fold says what it holds.
+change nothing for anybody are folded, and long histories fold their beginning; a fold says what it holds. Arcs above
+the line say which older versions the newest one still reads; in rows before its own they lead to its number.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
+from types import MappingProxyType
 from typing import Final, NamedTuple
 from xml.etree.ElementTree import Element
 
 from stele.core.findings import Verdict
 from stele.pictures.links import NO_LINKS, PictureLinks
-from stele.pictures.svg import VERDICT_TEXTS, Drawing, Picture, Point, print_number
+from stele.pictures.reading_arcs import describe_reading, draw_arc, find_arc_top, find_reading
+from stele.pictures.svg import VERDICT_TEXTS, Drawing, Picture, Point, edge_class, print_number
 from stele.pictures.table import PictureTable, list_words, print_day, print_minute
 from stele.protocol.history import HistoryVersion, SubjectHistory, VersionLink, count_broken
 
@@ -32,8 +35,17 @@ _BELOW: Final = 74
 """Pixels from the line down to the versions that are soft-deleted."""
 _MARGIN: Final = 24
 _TOP: Final = 40
-_LEGEND: Final = 54
+_LABEL_LETTERS: Final = 19
 _PER_ROW: Final = 9
+_TAG: Final = Point(44, 20)
+"""Size of the tag that stands for the newest version in rows before its own."""
+_TAG_TOP: Final = 46
+"""Pixels from the line up to the top of a tag, which leaves the line its end."""
+_TAG_SHIFT: Final = 8
+"""Pixels from the last column of a row to the middle of its tag."""
+_ARC_ROOM: Final = 12
+"""Pixels above the highest arc of a row."""
+_NO_LABELS: Final[Mapping[int, str]] = MappingProxyType({})
 
 
 class Stop(NamedTuple):
@@ -71,7 +83,11 @@ class _Place(NamedTuple):
 
 
 def fold_history(
-    history: SubjectHistory, *, least_folded: int = LEAST_FOLDED, most_stops: int = MOST_STOPS
+    history: SubjectHistory,
+    *,
+    least_folded: int = LEAST_FOLDED,
+    most_stops: int = MOST_STOPS,
+    labelled: Collection[int] = (),
 ) -> list[Stop]:
     """Return the places on the line, oldest first; every version is in exactly one of them.
 
@@ -79,9 +95,9 @@ def fold_history(
         history: Versions with their links.
         least_folded: How many harmless versions in a row become a fold; 0: none does.
         most_stops: How many places there are at most, at least 2.
+        labelled: Numbers of versions that are no part of a run, however harmless they are.
     """
     versions = history.versions
-    newest = max((version.version for version in versions if not version.deleted), default=0)
     stops: list[Stop] = []
     run: list[HistoryVersion] = []
 
@@ -94,7 +110,8 @@ def fold_history(
 
     for version in versions:
         link = version.link
-        is_plain = link is not None and link.is_harmless and not version.deleted and version.version != newest
+        stands_out = version.deleted or version.version == history.newest or version.version in labelled
+        is_plain = link is not None and link.is_harmless and not stands_out
         if is_plain and link is not None and not (run and link.before != run[-1].version):
             run.append(version)
             continue
@@ -118,6 +135,7 @@ def draw_story_line(
     least_folded: int = LEAST_FOLDED,
     most_stops: int = MOST_STOPS,
     per_row: int = _PER_ROW,
+    labels: Mapping[int, str] = _NO_LABELS,
 ) -> Picture:
     """Return the story line of a subject.
 
@@ -127,14 +145,22 @@ def draw_story_line(
         least_folded: How many harmless versions in a row become a fold; 0: none does.
         most_stops: How many versions and folds the picture holds at most; the oldest beyond become one fold.
         per_row: How many of them stand side by side before the line goes on below.
+        labels: What else is known of versions, in a few words, by their numbers: stands below them.
     """
-    return _StoryLine(history, links, fold_history(history, least_folded=least_folded, most_stops=most_stops)).draw(
-        per_row
-    )
+    stops = fold_history(history, least_folded=least_folded, most_stops=most_stops, labelled=labels.keys())
+    return _StoryLine(history, links, stops, labels).draw(per_row)
 
 
-def tabulate_history(history: SubjectHistory) -> PictureTable:
-    """Return what the story line shows as a table: one row for each version, newest first."""
+def tabulate_history(
+    history: SubjectHistory, *, labels: Mapping[int, str] = _NO_LABELS, heading: str = "use"
+) -> PictureTable:
+    """Return what the story line shows as a table: one row for each version, newest first.
+
+    Args:
+        history: Versions with their links.
+        labels: What else is known of versions, by their numbers: a column of its own, unless there is none.
+        heading: Its heading.
+    """
     rows = [
         (
             version.version,
@@ -144,12 +170,26 @@ def tabulate_history(history: SubjectHistory) -> PictureTable:
             VERDICT_TEXTS[version.link.backward] if version.link else "",
             VERDICT_TEXTS[version.link.forward] if version.link else "",
             version.link.before if version.link else "",
+            "" if version.version == history.newest else VERDICT_TEXTS[version.newest_reads],
             version.schema_id,
             version.note,
+            *([labels.get(version.version, "")] if labels else ()),
         )
         for version in reversed(history.versions)
     ]
-    columns = ("version", "registered (UTC)", "by", "state", "new reads old", "old reads new", "old", "id", "note")
+    columns: tuple[str, ...] = (
+        "version",
+        "registered (UTC)",
+        "by",
+        "state",
+        "new reads old",
+        "old reads new",
+        "old",
+        "latest reads it",
+        "id",
+        "note",
+    )
+    columns += (heading,) if labels else ()
     return PictureTable(f"Versions of {history.subject}", columns, tuple(rows), history.earlier)
 
 
@@ -167,58 +207,104 @@ def describe_history(history: SubjectHistory) -> str:
         f"{broken} broke with the one before" if broken else "none broke with the one before",
         f"{forced} against the policy in force" if forced else "",
         f"{deleted} soft-deleted" if deleted else "",
+        describe_reading(history),
         "" if history.complete else "some verdicts are not known yet",
     ]
     return list_words(parts) + "."
 
 
 def _describe_state(version: HistoryVersion, history: SubjectHistory) -> str:
-    newest = next((row.version for row in reversed(history.versions) if not row.deleted), 0)
     return list_words(
         [
-            "deleted" if version.deleted else "latest" if version.version == newest else "",
+            "deleted" if version.deleted else "latest" if version.version == history.newest else "",
             "forced" if version.link is not None and version.link.forced else "",
         ]
     )
 
 
 class _StoryLine:
-    def __init__(self, history: SubjectHistory, links: PictureLinks, stops: Sequence[Stop]) -> None:
-        self._history, self._links, self._stops = history, links, stops
+    def __init__(
+        self, history: SubjectHistory, links: PictureLinks, stops: Sequence[Stop], labels: Mapping[int, str]
+    ) -> None:
+        self._history, self._links, self._stops, self._labels = history, links, stops, labels
         self._drawing = Drawing(f"History of {history.subject}", describe_history(history))
         self._stop_of = {version.version: index for index, stop in enumerate(stops) for version in stop.versions}
-        self._newest = next((row.version for row in reversed(history.versions) if not row.deleted), 0)
+        found = ((stop, find_reading(history, stop.versions)) for stop in stops)
+        self._readings = {stop: reading for stop, reading in found if reading is not None}
         self._has_undecided = any(
-            version.link is not None and Verdict.UNDECIDED in (version.link.backward, version.link.forward)
+            Verdict.UNDECIDED
+            in (version.newest_reads, *((version.link.backward, version.link.forward) if version.link else ()))
             for version in history.versions
         )
 
     def draw(self, per_row: int) -> Picture:
         columns = max(1, min(per_row, len(self._stops)))
         width = max(_MARGIN * 2 + columns * _STEP, 560)
-        places, height = self._lay_out(per_row)
+        places, height = self._lay_out(per_row, columns)
         root = self._drawing.root
         if not places:
             self._drawing.add_text(root, Point(_MARGIN, _TOP), "No version.", "p-quiet")
         for index in range(len(places)):
             self._draw_link(places, index, per_row)
+        has_tags = self._draw_arcs(places, columns)
         for place in places:
             self._draw_stop(place)
-        self._draw_legend(height)
-        has_notes = bool(self._history.earlier) or not self._history.complete
-        return self._drawing.finish(width, height + (_LEGEND if has_notes else _LEGEND - 22))
+        height = self._draw_legend(height)
+        return self._drawing.finish(width + (_TAG_SHIFT if has_tags else 0), height)
 
-    def _lay_out(self, per_row: int) -> tuple[list[_Place], float]:
+    def _lay_out(self, per_row: int, columns: int) -> tuple[list[_Place], float]:
         """Return the places of all stops, and where the last row ends."""
         places: list[_Place] = []
-        y: float = _TOP
+        y: float = 0
         for row, start in enumerate(range(0, len(self._stops), per_row)):
-            stops = self._stops[start : start + per_row]
-            for column, stop in enumerate(stops):
-                middle = Point(_MARGIN + (column + 0.5) * _STEP, y + (_BELOW if stop.is_below else 0))
-                places.append(_Place(stop, row, middle))
-            y += _ROW + (_BELOW if any(stop.is_below for stop in stops) else 0)
+            made = [
+                _Place(stop, row, Point(_MARGIN + (column + 0.5) * _STEP, _BELOW if stop.is_below else 0))
+                for column, stop in enumerate(self._stops[start : start + per_row])
+            ]
+            target = self._find_target(made, columns)
+            tops = [find_arc_top(_top_of(place), target) for place in made if place.stop in self._readings]
+            room = _ARC_ROOM - min(tops) if tops else 0
+            y += max(room, _TOP) if row == 0 else room
+            places += [place._replace(middle=Point(place.middle.x, place.middle.y + y)) for place in made]
+            y += _ROW + (_BELOW if any(place.stop.is_below for place in made) else 0)
         return places, max(y - 14, _TOP + 16)
+
+    # --- arcs -------------------------------------------------------------------------------------------------------
+
+    def _find_target(self, places: Sequence[_Place], columns: int) -> Point:
+        """Return where the arcs of a row end: at the newest version, or at a tag with its number, right of the row."""
+        newest = next((place for place in places if self._holds_newest(place.stop)), None)
+        if newest is not None:
+            return _top_of(newest)
+        line = next((place.middle.y for place in places if not place.stop.is_below), 0)
+        return Point(_MARGIN + columns * _STEP + _TAG_SHIFT, line - _TAG_TOP)
+
+    def _holds_newest(self, stop: Stop) -> bool:
+        return not stop.is_fold and stop.first.version == self._history.newest
+
+    def _draw_arcs(self, places: Sequence[_Place], columns: int) -> bool:
+        """Draw the arcs of all rows; return whether one of them ends at a tag."""
+        has_tags = False
+        for row in sorted({place.row for place in places if place.stop in self._readings}):
+            beside = [place for place in places if place.row == row]
+            target = self._find_target(beside, columns)
+            for place in beside:
+                reading = self._readings.get(place.stop)
+                if reading is not None:
+                    draw_arc(self._drawing, self._history, reading, (_top_of(place), target), self._links)
+            x, y = print_number(target.x), print_number(target.y - 1)
+            self._drawing.add_path(self._drawing.root, f"M{x} {y} l-3.5 -6 h7 z", "p-head")
+            if not any(self._holds_newest(place.stop) for place in beside):
+                self._draw_tag(target)
+                has_tags = True
+        return has_tags
+
+    def _draw_tag(self, top: Point) -> None:
+        draw, newest = self._drawing, self._history.newest
+        href = self._links.link_version(self._history.namespace, self._history.subject, newest)
+        group = draw.add_group(draw.root, f"The latest version, {newest}", href)
+        draw.add_rect(group, Point(top.x - _TAG.x / 2, top.y), _TAG, "p-box p-center", 6)
+        draw.add_text(group, Point(top.x, top.y + 14), f"v{newest}", "p-middle p-small p-strong")
 
     # --- versions ---------------------------------------------------------------------------------------------------
 
@@ -234,15 +320,17 @@ class _StoryLine:
         group = draw.add_group(
             draw.root, self._describe_version(version), self._links.link_version(*subject, version.version)
         )
-        is_newest = version.version == self._newest
+        is_newest = version.version == self._history.newest
         classes = "p-box" + (" p-hollow" if version.deleted else " p-center" if is_newest else "")
         draw.add_rect(group, Point(x - _BOX.x / 2, y - _BOX.y / 2), _BOX, classes, 8)
         draw.add_text(group, Point(x, y + 4.5), f"v{version.version}", "p-middle p-strong")
         below = ["deleted" if version.deleted else "latest" if is_newest else "", print_day(version.at)]
         lines = [line for line in (*below, version.author) if line]
-        for number, line in enumerate(lines):
+        label = self._labels.get(version.version, "")
+        for number, line in enumerate([*lines, label] if label else lines):
             at = Point(x, y + _BOX.y / 2 + 14 + 13 * number)
-            draw.add_text(group, at, line, "p-middle p-small p-quiet", 14)
+            classes = "p-middle p-small" + (" p-label" if number == len(lines) else " p-quiet")
+            draw.add_text(group, at, line, classes, _LABEL_LETTERS if number == len(lines) else 14)
 
     def _draw_fold(self, place: _Place) -> None:
         draw, (x, y) = self._drawing, place.middle
@@ -273,6 +361,10 @@ class _StoryLine:
             f"registered {print_minute(version.at)} UTC" + (f" by {version.author}" if version.author else ""),
             f"schema id {version.schema_id}",
             f"policy {version.policy}" if version.policy else "",
+            ""
+            if version.newest_reads is None
+            else f"version {self._history.newest} reads its data: {VERDICT_TEXTS[version.newest_reads]}",
+            self._labels.get(version.version, ""),
         ]
         return list_words(told) + (f": {version.note}" if version.note else "")
 
@@ -339,7 +431,7 @@ class _StoryLine:
         self, group: Element, start: Point, end: Point, sign_x: float, lane: float, verdict: Verdict | None
     ) -> None:
         """Draw one direction: the upper lane points to the newer version, the lower one to the older."""
-        draw, classes, y = self._drawing, _edge_class(verdict), end.y + lane
+        draw, classes, y = self._drawing, edge_class(verdict), end.y + lane
         points_left = lane > 0
         if start.y == end.y:
             before = f"M{_pair(start.x, y)} "
@@ -362,7 +454,8 @@ class _StoryLine:
 
     # --- what the signs mean ----------------------------------------------------------------------------------------
 
-    def _draw_legend(self, top: float) -> None:
+    def _draw_legend(self, top: float) -> float:
+        """Draw what the signs mean, and return where it ends."""
         draw = self._drawing
         legend = draw.add_group(draw.root)
         y = top + 12
@@ -379,7 +472,15 @@ class _StoryLine:
             draw.add_sign(legend, Point(x + 5, y), verdict)
             draw.add_text(legend, Point(x + 14, y + 4), text, "p-small p-quiet")
             x += 26 + 7 * len(text)
-        if any(version.deleted for version in self._history.versions):
+        has_deleted = any(version.deleted for version in self._history.versions)
+        if has_deleted or self._readings:
+            y += 22
+            x = _MARGIN
+        if self._readings:
+            draw.add_path(legend, f"M{_pair(x, y + 4)} a11 9 0 0 1 22 0", "p-edge p-arc")
+            draw.add_text(legend, Point(x + 28, y + 4), "latest reads old data", "p-small p-quiet")
+            x += 170
+        if has_deleted:
             draw.add_rect(legend, Point(x, y - 7), Point(22, 14), "p-box p-hollow", 4)
             draw.add_text(legend, Point(x + 28, y + 4), "soft-deleted", "p-small p-quiet")
         earlier = self._history.earlier
@@ -388,7 +489,9 @@ class _StoryLine:
             "" if self._history.complete else "some verdicts are not known yet",
         ]
         if any(notes):
-            draw.add_text(legend, Point(_MARGIN, y + 24), list_words(notes), "p-small p-quiet")
+            y += 22
+            draw.add_text(legend, Point(_MARGIN, y + 4), list_words(notes), "p-small p-quiet")
+        return y + 20
 
 
 def _describe_link(link: VersionLink, version: HistoryVersion) -> str:
@@ -402,10 +505,8 @@ def _describe_link(link: VersionLink, version: HistoryVersion) -> str:
     return "; ".join(part for part in (*told, *reasons) if part)
 
 
-def _edge_class(verdict: Verdict | None) -> str:
-    if verdict is Verdict.INCOMPATIBLE:
-        return "p-broken"
-    return "" if verdict is Verdict.COMPATIBLE else "p-unknown"
+def _top_of(place: _Place) -> Point:
+    return Point(place.middle.x, place.middle.y - _BOX.y / 2)
 
 
 def _line(start: Point, end: Point) -> str:

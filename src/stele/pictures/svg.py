@@ -168,6 +168,13 @@ class Drawing:
         return Picture(self._title, self._description, round(width), round(height), body, self._has_links)
 
 
+def edge_class(verdict: Verdict | None) -> str:
+    """Return the class of a line that stands for a verdict."""
+    if verdict is Verdict.INCOMPATIBLE:
+        return "p-broken"
+    return "" if verdict is Verdict.COMPATIBLE else "p-unknown"
+
+
 def clean_text(text: str) -> str:
     """Return a text that XML can hold, in which characters that change the direction of others are shown by number."""
     if text.isascii() and text.isprintable():

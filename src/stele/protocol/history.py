@@ -74,6 +74,7 @@ class HistoryVersion(msgspec.Struct, frozen=True):
         deleted: Whether it is soft-deleted.
         policy: Common name of the policy in force at the registration, or of the nearest stricter one; '' if unknown.
         link: How it stands to the version before; null for the first one.
+        newest_reads: Whether the newest active version reads its data; null for that version, and where not compared.
     """
 
     version: int
@@ -86,6 +87,7 @@ class HistoryVersion(msgspec.Struct, frozen=True):
     deleted: bool = False
     policy: str = ""
     link: VersionLink | None = None
+    newest_reads: Verdict | None = None
 
 
 class SubjectHistory(msgspec.Struct, frozen=True):
@@ -98,6 +100,7 @@ class SubjectHistory(msgspec.Struct, frozen=True):
         versions: Versions that are not purged, oldest first.
         earlier: How many older ones this page leaves out.
         complete: Whether there was time for every verdict; the next answer has more of them.
+        newest: Number of the newest active version of the subject, on this page or not; 0: none is active.
     """
 
     namespace: str
@@ -106,6 +109,7 @@ class SubjectHistory(msgspec.Struct, frozen=True):
     versions: tuple[HistoryVersion, ...]
     earlier: int = 0
     complete: bool = True
+    newest: int = 0
 
 
 class FieldSpan(msgspec.Struct, frozen=True):

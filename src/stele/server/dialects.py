@@ -26,6 +26,7 @@ from stele.server.rate_limits import Rate, RateLimiter
 from stele.server.settings import ServerSettings
 from stele.server.settings_table import list_settings
 from stele.server.site_guard import SiteGuard
+from stele.server.version_import import import_versions
 from stele.service.access import Authenticator
 from stele.service.registry import Registry
 from stele.ui import NAME as UI_NAME
@@ -177,6 +178,7 @@ def _ui_options(settings: ServerSettings, log_in: LogIn | None = None) -> UiOpti
             for dialect in DIALECTS
         ],
         describe_version=partial(describe_version, schema_repo_ids=settings.schema_repo_ids),
+        import_versions=partial(import_versions, options=_confluent_options(settings)),
     )
 
 

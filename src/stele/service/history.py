@@ -33,18 +33,19 @@ _LONGEST_TEXT: Final = 500
 
 
 class _PlannedLink(NamedTuple):
-    """A version, the one before it, and the questions between them."""
+    """A version, the one before it, and the questions between them and of the newest one."""
 
     version: Version
     before: Version | None
     backward: CompatibilityRequest | None = None
     forward: CompatibilityRequest | None = None
+    newest: CompatibilityRequest | None = None
 
 
 async def get_history(
     registry: Registry, key: SubjectKey, *, before: int | None = None, limit: int = MOST_VERSIONS
 ) -> SubjectHistory:
-    """Return the newest versions of a subject, each with its verdicts against the one before.
+    """Return the newest versions of a subject, each with its verdicts against the one before and the newest one's.
 
     Args:
         registry: The node that is asked.
@@ -61,16 +62,16 @@ async def get_history(
     rows = list_history_versions(registry, key)
     upper = len(rows) if before is None else bisect_left(rows, before, key=lambda row: row.version_number)
     lower = max(0, upper - min(limit, MOST_VERSIONS))
-    ask = VersionQuestions(state, key).ask
+    newest = next((row for row in reversed(rows) if row.state is VersionState.ACTIVE), None)
+    questions = VersionQuestions(state, key)
     planned = [
-        link
-        if link.before is None
-        else link._replace(backward=ask(link.version, link.before), forward=ask(link.before, link.version))
+        _ask_questions(questions, link, newest)
         async for link in registry.time_slices.iterate(_pair_versions(rows, lower, upper))
     ]
-    verdicts = await find_verdicts(
-        registry, [question for link in planned for question in (link.backward, link.forward) if question is not None]
-    )
+    # Neighbours first: if time ends, what most people look for is there.
+    wanted = [*(link.backward for link in planned), *(link.forward for link in planned)]
+    wanted += [link.newest for link in reversed(planned)]
+    verdicts = await find_verdicts(registry, [question for question in wanted if question is not None])
     return SubjectHistory(
         namespace=key.namespace,
         subject=key.name,
@@ -78,6 +79,7 @@ async def get_history(
         versions=tuple(_describe_version(link, verdicts) for link in planned),
         earlier=lower,
         complete=verdicts.is_complete,
+        newest=newest.version_number if newest is not None else 0,
     )
 
 
@@ -149,6 +151,15 @@ def _pair_versions(rows: Sequence[Version], lower: int, upper: int) -> Iterator[
             active = row
 
 
+def _ask_questions(questions: VersionQuestions, link: _PlannedLink, newest: Version | None) -> _PlannedLink:
+    ask, version, before = questions.ask, link.version, link.before
+    if before is not None:
+        link = link._replace(backward=ask(version, before), forward=ask(before, version))
+    if newest is None or newest is version:
+        return link
+    return link._replace(newest=ask(newest, version))
+
+
 def _describe_version(planned: _PlannedLink, verdicts: KnownVerdicts) -> HistoryVersion:
     version = planned.version
     attributes = version.attributes
@@ -163,6 +174,7 @@ def _describe_version(planned: _PlannedLink, verdicts: KnownVerdicts) -> History
         deleted=version.state is VersionState.SOFT_DELETED,
         policy=version.policy.nearest_name if version.policy is not None else "",
         link=None if planned.before is None else _describe_link(planned, planned.before, verdicts),
+        newest_reads=verdicts.find_verdict(planned.newest),
     )
 
 

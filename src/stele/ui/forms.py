@@ -15,6 +15,7 @@ import msgspec
 from litestar import Request, Response, post
 from litestar.datastructures import UploadFile
 from litestar.exceptions import HTTPException
+from litestar.exceptions.http_exceptions import RequestEntityTooLarge
 from litestar.handlers import HTTPRouteHandler
 
 from stele.apis.http.requests import decode_body, read_bytes
@@ -95,6 +96,8 @@ def _list_values(value: Any) -> list[str]:
 async def _read_upload(request: Request[Any, Any, Any]) -> Form:
     try:
         sent = await request.form()
+    except RequestEntityTooLarge:
+        raise
     except HTTPException as error:
         raise InvalidRequest(f"the form cannot be read: {error.detail}") from None
     except (ValueError, UnicodeDecodeError):

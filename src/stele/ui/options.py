@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Final, NamedTuple, Protocol
 
 import msgspec
 
 from stele.core.model import Version
 from stele.core.state import State
+from stele.errors import Unavailable
+from stele.protocol.confluent import ImportedVersion, ImportRefusal
 from stele.service.access import Headers
+from stele.service.registry import Registry
 
 NAME: Final = "ui"
 SEGMENTS: Final = ("ui",)
@@ -106,6 +109,14 @@ def _describe_nothing(state: State, version: Version) -> Sequence[ClientView]:
     return ()
 
 
+ImportVersions = Callable[[Registry, Sequence[ImportedVersion]], Awaitable[Sequence[ImportRefusal]]]
+"""Imports versions in the caller's name, of subjects in IMPORT mode, and returns those that are refused."""
+
+
+async def _import_nothing(registry: Registry, rows: Sequence[ImportedVersion]) -> Sequence[ImportRefusal]:
+    raise Unavailable("these pages are served without the API that imports versions")
+
+
 class UiOptions(NamedTuple):
     """Options of one deployment of the pages.
 
@@ -120,6 +131,7 @@ class UiOptions(NamedTuple):
     settings           those of the server
     dialects           those of the server
     describe_version   tells how clients of each dialect see a version
+    import_versions    imports versions with their numbers and ids
     """
 
     read_only: bool = False
@@ -133,3 +145,4 @@ class UiOptions(NamedTuple):
     settings: Sequence[SettingRow] = ()
     dialects: Sequence[DialectRow] = ()
     describe_version: Callable[[State, Version], Sequence[ClientView]] = _describe_nothing
+    import_versions: ImportVersions = _import_nothing

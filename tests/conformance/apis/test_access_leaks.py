@@ -20,6 +20,7 @@ from stele.server.dialects import MOUNTS, DialectEntry
 from stele.service.access import AccessControl
 from stele.service.registry import Registry
 from stele.storage import open_log
+from stele.ui.work import journal_feed
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -69,12 +70,14 @@ _SAFE = {Operation.LIST, Operation.READ, Operation.READ_KEYS}
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def world() -> AsyncIterator[World]:
-    """The world of the team, with a neighbour in it."""
+    """The world of the team, with a neighbour in it; streams in it are brief."""
     registry = await Registry.open(await open_log("memory:"))
-    made = World(registry)
+    made = World(registry, has_login=True)
     await made.create(_MORE)
     registry.access = AccessControl(_RULES)
-    yield made
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(journal_feed, "_SHARE_OF_LIMIT", 0.005)
+        yield made
     await registry.close()
 
 

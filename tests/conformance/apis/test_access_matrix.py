@@ -22,6 +22,7 @@ from stele.server.dialects import MOUNTS, DialectEntry
 from stele.service.access import AccessControl
 from stele.service.registry import Registry
 from stele.storage import open_log
+from stele.ui.work import journal_feed
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -31,12 +32,14 @@ _WORDS = (SUBJECT, MARKER, KEK, PLACE)
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def world() -> AsyncIterator[World]:
-    """The world, open to all as long as it is made."""
+    """The world, open to all as long as it is made; streams in it are brief."""
     registry = await Registry.open(await open_log("memory:"))
-    made = World(registry)
+    made = World(registry, has_login=True)
     await made.create()
     registry.access = AccessControl(RULES)
-    yield made
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(journal_feed, "_SHARE_OF_LIMIT", 0.005)
+        yield made
     await registry.close()
 
 
@@ -107,6 +110,10 @@ async def _check_refused(world: World, endpoint: Endpoint, sample: Sample, calle
         assert str(refused) in answer.text, f"{endpoint}: {caller} is not refused: {answer.text}"
     elif endpoint.wanted.place is Place.INSIDE and status == 404:
         assert MARKER not in answer.text, f"{endpoint}: {caller} sees {answer.text}"
+    elif endpoint.dialect == "ui" and not caller and not endpoint.template.endswith(".json"):
+        assert status == 303, f"{endpoint}: nobody got {status} {answer.text}"
+        assert answer.headers["location"].startswith("/ui/login"), answer.headers["location"]
+        assert not _shows(httpx.Response(200, text=answer.text)), f"{endpoint}: nobody sees {answer.text}"
     else:
         assert status == (403 if caller else 401), f"{endpoint}: {caller} got {status} {answer.text}"
         assert _has_error_shape(endpoint, answer), f"{endpoint}: {answer.text}"

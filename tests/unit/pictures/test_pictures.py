@@ -138,6 +138,43 @@ def test_a_deleted_version_is_hollow_and_named() -> None:
     assert ">latest<" in body
 
 
+def test_arcs_say_what_the_newest_version_reads() -> None:
+    """Every older active version but the neighbour has an arc with a tip; text and table say the same of all."""
+    history = make_history([(YES, YES)] * 6, frozenset({4}), newest_reads=[NO, YES, DOUBT, NO, YES, None])
+    picture = draw_story_line(history, least_folded=0)
+    tips = re.findall(r"<title>(Version 6 reads data of [^<;]*)</title>", picture.body)
+    assert tips == [
+        "Version 6 reads data of version 1: no",
+        "Version 6 reads data of version 2: yes",
+        "Version 6 reads data of version 3: undecided",
+    ]
+    assert picture.body.count("p-edge p-arc") == 4  # three, and the legend
+    assert "version 6 reads data of 2 of 5 others, of all since version 5" in picture.description
+    assert [row["latest reads it"] for row in tabulate_history(history).to_records()] == [
+        "",
+        "yes",
+        "no",
+        "undecided",
+        "yes",
+        "no",
+    ]
+    everything = make_history([(YES, YES)] * 3, newest_reads=[YES, YES, None])
+    assert "version 3 reads data of all others" in draw_story_line(everything).description
+    assert "p-arc" not in draw_story_line(make_history([(YES, YES)] * 2, newest_reads=[YES, None])).body
+
+
+def test_arcs_of_earlier_rows_and_folds_lead_to_a_tag() -> None:
+    """A row without the newest version has its number at the right; a fold with several verdicts counts."""
+    reads = [NO, NO, *[YES] * 8, None]
+    story = draw_story_line(make_history([(NO, YES)] * 11, newest_reads=reads), per_row=4)
+    assert story.body.count(">v11<") == 3  # two tags, and the version
+    folded = draw_story_line(make_history([(YES, YES)] * 11, newest_reads=reads))
+    assert ">8 of 9<" in folded.body
+    assert "Version 11 reads data of 8 of 9 versions from 2 to 10" in folded.body
+    part = make_history([(YES, YES)] * 3, newest_reads=[YES, NO, YES])
+    assert ">v9<" in draw_story_line(replace(part, newest=9)).body
+
+
 def test_stale_users_come_first_and_say_so() -> None:
     """Who holds on to an older version stands above the others, dashed, with the two numbers."""
     around = make_neighbourhood(1, 30, stale=True)
@@ -159,6 +196,7 @@ def test_tables_say_the_same() -> None:
         "new reads old": "no",
         "old reads new": "yes",
         "old": 2,
+        "latest reads it": "not compared",
         "id": 103,
         "note": "",
     }

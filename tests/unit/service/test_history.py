@@ -98,6 +98,18 @@ async def test_a_deleted_version_leaves_the_line(registry: Registry) -> None:
     ]
 
 
+async def test_the_newest_version_is_compared_with_all_others(registry: Registry) -> None:
+    """Each version says whether the newest active one reads its data, also on a page without that one."""
+    await fill(registry)
+    await register(registry, ORDERS, field("b"), field("d", default=1))
+    found = await get_history(registry, ORDERS)
+    assert (found.newest, [row.newest_reads for row in found.versions]) == (5, [NO, YES, YES, YES, None])
+    page = await get_history(registry, ORDERS, before=3)
+    assert (page.newest, [row.newest_reads for row in page.versions]) == (5, [NO, YES])
+    await delete(registry, ORDERS, 5)
+    assert [row.newest_reads for row in (await get_history(registry, ORDERS)).versions] == [YES, YES, YES, None, NO]
+
+
 async def test_forced_is_what_the_policy_then_forbade(registry: Registry) -> None:
     """A break counts as forced only where the policy at its registration asked for that direction."""
     await fill(registry)

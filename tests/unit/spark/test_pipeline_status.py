@@ -28,7 +28,9 @@ from stele.spark.pipeline.status import (
     read_status,
     records_per_second,
 )
+from stele.spark.pipeline.used_versions import label_versions, load_pipeline_evolutions
 from stele.spark.registry.snapshot import PinnedSchemas
+from stele.testing.registry_box import RegistryBox
 
 SUBJECT = "orders-value"
 START = 1_700_000_000.0
@@ -196,6 +198,47 @@ def test_the_page_has_plots_and_their_figures(tmp_path: Path) -> None:
     assert "unknown_schema_id" in text
     assert "script" not in page.elements
     assert "link" not in page.elements
+
+
+def with_registry(settings_: PipelineConfig, registry: str) -> PipelineConfig:
+    """The same pipeline with another registry."""
+    return msgspec.structs.replace(settings_, source=msgspec.structs.replace(settings_.source, registry=registry))
+
+
+def test_the_page_draws_the_versions_that_batches_used(tmp_path: Path) -> None:
+    """The story line says which batches used which version, in the picture and in its table; so do the fields."""
+    found = ran(tmp_path, *(batch(number) for number in range(5)))
+    fields = [{"name": "id", "type": "long"}, {"name": "note", "type": "string", "default": ""}]
+    texts = [json.dumps({"type": "record", "name": "R", "fields": fields[:count]}) for count in (1, 2)]
+    with RegistryBox([(SUBJECT, text) for text in texts], port=0) as box:
+        settings_ = with_registry(found, box.url)
+        page = to_html(read_history(settings_, load_pipeline_evolutions(settings_)))
+    assert page.count('class="stele-picture"') == page.count('class="picture-table"') == 2
+    assert [page.count(label) for label in (">batches 0–1<", ">batches 2–4<")] == [2, 2]
+    assert '<th scope="col">batches</th>' in page
+    assert "is not drawn" not in page
+
+
+def test_a_page_without_its_registry_says_so(tmp_path: Path) -> None:
+    """A registry that is away, a snapshot and a file that is not there cost the pictures, not the page."""
+    settings_ = ran(tmp_path, batch(0))
+    snapshot = tmp_path / "pinned.json"
+    pin().snapshot.save(snapshot)
+    for registry, reason in (
+        ("http://127.0.0.1:9", "the registry does not answer: "),
+        (str(snapshot), "a snapshot holds no history."),
+        (str(tmp_path / "none.json"), f"{tmp_path / 'none.json'} cannot be read: "),
+    ):
+        page = to_html(read_history(settings_, load_pipeline_evolutions(with_registry(settings_, registry))))
+        assert f"The history of {SUBJECT} is not drawn: {reason}" in page
+        assert "stele-picture" not in page
+
+
+def test_a_version_names_its_batches() -> None:
+    """One batch, a run of them, and several runs where tables went back; subjects are apart."""
+    used = [{"a": 1}, {"a": 1, "b": 1}, {"a": 2}, {"b": 1}, {"a": 1}]
+    batches = [BatchReport(number, versions=versions) for number, versions in enumerate(used)]
+    assert label_versions(batches) == {"a": {1: "batches 0–1, 4", 2: "batch 2"}, "b": {1: "batches 1–3"}}
 
 
 def test_a_clean_pipeline_has_no_plot_of_dead_letters(tmp_path: Path) -> None:

@@ -122,7 +122,7 @@ async def test_hanging_holder_is_overtaken(log: SqliteLog, tmp_path: Path) -> No
 
 
 async def test_turn_granted_in_the_moment_of_cancellation(log: SqliteLog, tmp_path: Path) -> None:
-    """A waiter cancelled after the grant, before it could run, gives the turn back; its descriptor is closed with the log."""
+    """A waiter cancelled after the grant, before it could run, gives its turn back; the log closes the file."""
     other = await SqliteLog.open(tmp_path / "log.db")
     async with log.turn():
         waiting = asyncio.create_task(_take(other))

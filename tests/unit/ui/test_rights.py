@@ -53,6 +53,16 @@ async def test_hidden_subjects_are_nowhere(world: World) -> None:
     assert (await world.ask("", "GET", "/ui/subjects/orders")).status_code == 401
 
 
+async def test_the_feed_of_the_journal_tells_what_may_be_read(world: World) -> None:
+    """A stream has rows of what its caller may read alone; who may read nothing gets none."""
+    brief = World(world.registry, request_seconds=1)
+    shown = await brief.ask("reader", "GET", "/ui/journal/feed?after=0")
+    assert shown.status_code == 200
+    assert "orders" in shown.text
+    assert "salaries" not in shown.text
+    assert "data-seq" not in (await brief.ask("", "GET", "/ui/journal/feed?after=0")).text
+
+
 async def test_who_may_only_list_learns_names_alone(world: World) -> None:
     """Format, policy, id and numbers of a subject need the right to read it."""
     rows = (await world.ask("lister", "GET", "/ui/subjects.json")).json()["rows"]

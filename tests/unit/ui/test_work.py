@@ -382,8 +382,10 @@ def test_the_journal_filters_and_goes_back(client: httpx.Client) -> None:
     assert kinds == {"registered"}
     team = client.get("/ui/journal.json?ns=team").json()["rows"]
     assert {row["entry"]["namespace"] for row in team} == {"team"}
-    assert "hx-trigger" in client.get("/ui/journal").text
-    assert "every 5s" not in client.get("/ui/journal?before=3").text
+    feed = re.search(r'data-feed="([^"]*)"', client.get("/ui/journal?kind=registered&subject=a%26b").text)
+    assert feed is not None
+    assert feed[1].startswith("/ui/journal/feed?kind=registered&amp;subject=a%26b&amp;after=")
+    assert "data-feed" not in client.get("/ui/journal?before=3").text
 
 
 def test_the_journal_shows_each_entry_once(server: httpx.Client) -> None:

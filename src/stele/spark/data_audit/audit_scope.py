@@ -11,11 +11,11 @@ from typing import Any, TypeAlias
 import msgspec
 import pyarrow as pa
 
-from stele.client import ResolvedSchema, ResponseError, SchemaSnapshot, endpoints, history
+from stele.client import ResolvedSchema, SchemaSnapshot, endpoints
 from stele.client.names import qualify_subject, split_subject
 from stele.errors import DataError, Invalid, NotFound, SubjectNotFound
-from stele.protocol.history import SubjectHistory
 from stele.spark.data_audit.schema_stats import AuditContext
+from stele.spark.data_audit.subject_evolution import SubjectEvolution, load_evolutions, miss_evolutions
 from stele.spark.engines.selection import get_engine
 from stele.spark.registry.clients import PATIENCE, RegistryLike, as_picklable, get_client, retry_unavailable
 from stele.spark.wires import WireLike, get_wire
@@ -79,17 +79,16 @@ class AuditScope:
         """Return where the registry has a schema: as versions in question, or else anywhere."""
         return [version.location for version in self.matching_versions(schema)] or self._find_other_locations(schema)
 
-    def load_histories(self) -> tuple[SubjectHistory, ...]:
-        """Return the histories of the subjects in question; a snapshot, or a registry of another make, has none."""
+    def load_evolutions(self) -> tuple[SubjectEvolution, ...]:
+        """Return how the subjects in question came to be what they are, as far as the registry tells it."""
         registry = self.context.registry
+        subjects = [version.subject for version in self.versions]
         if isinstance(registry, SchemaSnapshot):
-            return ()
-        found: list[SubjectHistory] = []
-        for subject in dict.fromkeys(version.subject for version in self.versions):
-            asked = history.history(subject)
-            with suppress(ResponseError):
-                found.append(retry_unavailable(partial(get_client(registry).send, asked), self.context.patience))
-        return tuple(found)
+            return miss_evolutions(subjects, "a snapshot holds no history")
+        client = get_client(registry)
+        return load_evolutions(
+            lambda request: retry_unavailable(partial(client.send, request), self.context.patience), subjects
+        )
 
     def _find_other_locations(self, schema: ResolvedSchema) -> list[VersionLocation]:
         registry = self.context.registry

@@ -17,13 +17,12 @@ import msgspec
 from stele.client import CensusRecord, LocationUsage, ResolvedSchema, SchemaRegistryClient, SchemaSnapshot, VersionUsage
 from stele.client.names import split_subject
 from stele.errors import Invalid
-from stele.pictures import draw_story_line
-from stele.protocol.history import SubjectHistory
 from stele.spark.data_audit.aggregation import RecordColumn, add_counts, aggregate_records, greatest_known
 from stele.spark.data_audit.audit_scope import AuditedVersion, AuditScope, SubjectLike, VersionLocation, load_scope
 from stele.spark.data_audit.charts import Bars, bucket_days
 from stele.spark.data_audit.report import AuditReport, Fact, ReportState, Section, format_micros, pluralize
 from stele.spark.data_audit.schema_stats import NO_ID, SchemaStats, SchemaStatsAggregator
+from stele.spark.data_audit.subject_evolution import SubjectEvolution, describe_missing, draw_evolutions
 from stele.spark.registry.clients import PATIENCE, RegistryLike, as_picklable, get_client, retry_unavailable
 from stele.spark.session import require_spark
 from stele.spark.wires import WireLike
@@ -97,7 +96,7 @@ class Census(msgspec.Struct, frozen=True):
     records     all but null ones, which are tombstones
     unframed    records without an id, by reason
     days        records by day (`2026-11-22`) and id; empty without a time column
-    histories   the subjects' versions with the verdicts between neighbours, as far as the registry tells them
+    evolutions  versions and fields of the subjects through time, as far as the registry tells them
     """
 
     subjects: tuple[str, ...]
@@ -109,7 +108,7 @@ class Census(msgspec.Struct, frozen=True):
     ids: tuple[IdUsage, ...]
     versions: tuple[DeletableVersion, ...]
     days: dict[str, dict[str, int]] = {}
-    histories: tuple[SubjectHistory, ...] = ()
+    evolutions: tuple[SubjectEvolution, ...] = ()
 
     @property
     def unknown_ids(self) -> list[str]:
@@ -180,7 +179,7 @@ def make_census(seen: Mapping[str, SchemaStats], asked: AuditScope) -> Census:
             _judge_version(it, by_version.get((it.subject, it.version), ()), blind) for it in asked.versions
         ),
         days=_count_by_day(named),
-        histories=asked.load_histories(),
+        evolutions=asked.load_evolutions(),
     )
 
 
@@ -271,10 +270,7 @@ def _make_report(census: Census) -> AuditReport:
                 ),
                 bars=Bars("records by id", whole),
             ),
-            *(
-                Section(f"Versions of {history.subject}, and who reads whose data", picture=draw_story_line(history))
-                for history in census.histories
-            ),
+            *draw_evolutions(census.evolutions, _label_versions(census), "records here"),
             Section("Records over time", chart=bucket_days(census.days, list(whole))),
             Section("Records that cannot be read", ("id", "reason", "records"), _unreadable_rows(census)),
             Section(
@@ -288,7 +284,17 @@ def _make_report(census: Census) -> AuditReport:
                 ),
             ),
         ),
+        remarks=describe_missing(census.evolutions),
     )
+
+
+def _label_versions(census: Census) -> dict[str, dict[int, str]]:
+    """Return how many records each version has, by subject; versions without records have no label."""
+    labels: dict[str, dict[int, str]] = {}
+    for it in census.versions:
+        if it.records:
+            labels.setdefault(it.subject, {})[it.version] = pluralize(it.records, "record")
+    return labels
 
 
 def _describe_problems(census: Census, damaged: int) -> str:

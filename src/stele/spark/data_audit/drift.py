@@ -22,6 +22,7 @@ from stele.spark.data_audit.charts import Bars
 from stele.spark.data_audit.field_stats import Fields, FieldStats, merge_fields
 from stele.spark.data_audit.report import AuditReport, Fact, ReportState, Section, pluralize
 from stele.spark.data_audit.schema_stats import NO_ID, SchemaStats, SchemaStatsAggregator
+from stele.spark.data_audit.subject_evolution import SubjectEvolution, describe_missing, draw_evolutions
 from stele.spark.registry.clients import PATIENCE, RegistryLike
 from stele.spark.session import require_spark
 from stele.spark.wires import WireLike
@@ -66,11 +67,12 @@ _MakeDrift: TypeAlias = Callable[[str, str, str], Drift]
 class DriftReport(msgspec.Struct, frozen=True):
     """The whole answer.
 
-    read    records that were read, of all records
-    drifts  by path
-    single  what is so for single ids only, whose records are of different versions
-    notes   why the fields of an id were not looked at, by id
-    fields  the figures behind it, by path
+    read        records that were read, of all records
+    drifts      by path
+    single      what is so for single ids only, whose records are of different versions
+    notes       why the fields of an id were not looked at, by id
+    fields      the figures behind it, by path
+    evolutions  versions and fields of the subjects through time, as far as the registry tells them
     """
 
     subjects: tuple[str, ...]
@@ -81,6 +83,7 @@ class DriftReport(msgspec.Struct, frozen=True):
     single: tuple[Drift, ...] = ()
     notes: dict[str, str] = {}
     fields: dict[str, FieldStats] = {}
+    evolutions: tuple[SubjectEvolution, ...] = ()
 
     def report(self) -> AuditReport:
         """Return the answer for people."""
@@ -154,6 +157,7 @@ def make_drift_report(seen: Mapping[str, SchemaStats], asked: AuditScope, least:
         single=tuple(single),
         notes={name: it.note for name, it in named.items() if it.note},
         fields=whole,
+        evolutions=asked.load_evolutions(),
     )
 
 
@@ -289,7 +293,9 @@ def _make_report(result: DriftReport) -> AuditReport:
             Section(
                 "Schemas", ("id", "registered as"), tuple((name, ", ".join(it)) for name, it in result.ids.items())
             ),
+            *draw_evolutions(result.evolutions),
         ),
+        remarks=describe_missing(result.evolutions),
     )
 
 

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias
 
 import msgspec
 
-from stele.pictures import Picture
+from stele.pictures import Picture, PictureTable, render_figure
+from stele.pictures.table import take_rows
 from stele.spark.data_audit.charts import BarChart, Bars, ColumnChart, Stack, layout_bars, layout_columns
 from stele.templates import render_template
 
@@ -48,6 +49,13 @@ class Fact(msgspec.Struct, frozen=True):
     value: str | int | float
 
 
+class Figure(msgspec.Struct, frozen=True):
+    """A picture of schemas, and the table that says the same in words."""
+
+    picture: Picture
+    table: PictureTable
+
+
 class Section(msgspec.Struct, frozen=True):
     """A table with a heading, a plot above it and a text below; a section with none of them is not shown.
 
@@ -59,7 +67,7 @@ class Section(msgspec.Struct, frozen=True):
         bars: A plot by name. It is not drawn for a single name.
         chart: A plot over time. It is not drawn for fewer than three columns.
         text: A document, such as a schema, shown as it is, with a button that copies it.
-        picture: A picture of schemas, on pages only.
+        figure: A picture of schemas with its table, on pages only.
         folded: Pages show the table when it is asked for: a plot says most of it, or it is long.
     """
 
@@ -70,7 +78,7 @@ class Section(msgspec.Struct, frozen=True):
     bars: Bars | None = None
     chart: Stack | None = None
     text: str = ""
-    picture: Picture | None = None
+    figure: Figure | None = None
     folded: bool = False
 
     @property
@@ -86,7 +94,7 @@ class Section(msgspec.Struct, frozen=True):
     @property
     def is_empty(self) -> bool:
         """Whether there is nothing to show."""
-        return not self.rows and not self.text and not self.charts and self.picture is None
+        return not self.rows and not self.text and not self.charts and self.figure is None
 
 
 class AuditReport(msgspec.Struct, frozen=True):
@@ -99,6 +107,7 @@ class AuditReport(msgspec.Struct, frozen=True):
         facts: Figures at the top.
         sections: Tables and plots.
         sources: Where the figures come from, by name: the pipeline's source and checkpoint, say.
+        remarks: Sentences at the end: what is not shown, and why.
     """
 
     title: str
@@ -107,6 +116,7 @@ class AuditReport(msgspec.Struct, frozen=True):
     facts: tuple[Fact, ...] = ()
     sections: tuple[Section, ...] = ()
     sources: Mapping[str, str] = {}
+    remarks: tuple[str, ...] = ()
 
 
 class HasReport(Protocol):
@@ -153,6 +163,9 @@ def print_text(answer: HasReport, console: Console) -> None:
         console.print(table)
         if len(section.rows) > MOST_ROWS:
             console.print(Text(_left_out_note(section)))
+    for remark in report.remarks:
+        console.print()
+        console.print(Text(remark, "dim"), soft_wrap=True)
 
 
 class _ShownSection(msgspec.Struct, frozen=True):
@@ -166,13 +179,13 @@ class _ShownSection(msgspec.Struct, frozen=True):
     rows: list[list[str]]
     left_out: str
     text: str
-    picture: Picture | None
+    figure: str
     folded: bool
 
     @property
     def is_narrow(self) -> bool:
         """Whether half the width of a page is enough."""
-        if self.charts or self.picture is not None:
+        if self.charts or self.figure:
             return self.folded
         return not self.text and len(self.columns) <= NARROW
 
@@ -197,7 +210,7 @@ def to_html(answer: HasReport, *, sources: Mapping[str, str] | None = None, made
         facts=[(fact.name, _format_cell(fact.value)) for fact in report.facts],
         sections=sections,
         copies=any(section.text for section in sections),
-        pictures=any(section.picture for section in sections),
+        pictures=any(section.figure for section in sections),
     )
 
 
@@ -211,9 +224,13 @@ def _prepare_section(section: Section) -> _ShownSection:
         rows=_format_rows(section),
         left_out=_left_out_note(section) if len(section.rows) > MOST_ROWS else "",
         text=section.text,
-        picture=section.picture,
+        figure=_render_figure(section.figure) if section.figure is not None else "",
         folded=section.folded,
     )
+
+
+def _render_figure(figure: Figure) -> str:
+    return render_figure(figure.picture, take_rows(figure.table, MOST_ROWS))
 
 
 def _numeric_columns(section: Section) -> list[bool]:

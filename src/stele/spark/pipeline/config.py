@@ -30,7 +30,7 @@ import msgspec
 from stele.client import SchemaSnapshot
 from stele.errors import Invalid
 from stele.spark.pipeline.schema_evolution import DropPolicy, RenamePolicy
-from stele.spark.registry.clients import PATIENCE, RegistryLike
+from stele.spark.registry.clients import PATIENCE
 
 FileFormat = Literal["parquet", "orc", "binaryFile"]
 TableKind = Literal["iceberg", "iceberg-spark", "delta", "parquet"]
@@ -93,8 +93,11 @@ class SourceConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             return f"Kafka at {self.bootstrap}, {', '.join(self.topics) or f'topics like {self.pattern}'}"
         return f"files in {self.path}"
 
-    def open_registry(self) -> RegistryLike:
-        """Return the registry as functions take it. Raises `OSError`, `InvalidRequest` for a bad snapshot file."""
+    def open_registry(self) -> str | SchemaSnapshot:
+        """Return the registry's addresses, or the snapshot it is.
+
+        Raises `OSError`, `InvalidRequest` for a bad snapshot file.
+        """
         return SchemaSnapshot.load(Path(self.registry)) if self.registry.endswith(".json") else self.registry
 
 

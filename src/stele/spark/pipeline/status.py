@@ -1,7 +1,8 @@
 """What a pipeline has done and where it is, from its checkpoint alone: no Spark and no registry need to run.
 
 `read_status` returns the state and totals. `read_history` adds plots of the batches whose reports are kept: batches are
-grouped into columns of equal time, and a table below each plot has its figures.
+grouped into columns of equal time, and a table below each plot has its figures. What the registry tells of the subjects
+is drawn where the caller brings it.
 """
 
 from __future__ import annotations
@@ -17,10 +18,12 @@ import msgspec
 from stele.errors import StoreError
 from stele.spark.data_audit.charts import LEAST_COLUMNS, Stack
 from stele.spark.data_audit.report import AuditReport, Cell, Fact, ReportState, Section, format_micros, pluralize
+from stele.spark.data_audit.subject_evolution import SubjectEvolution, describe_missing, draw_evolutions
 from stele.spark.pipeline.config import PipelineConfig
 from stele.spark.pipeline.dead_letters import count_by_kind
 from stele.spark.pipeline.journal import FOLDER, BatchJournal, BatchReport, PipelineReport, add_counts
 from stele.spark.pipeline.kafka_lag import has_run, measure_lag
+from stele.spark.pipeline.used_versions import label_versions
 
 if TYPE_CHECKING:
     from stele.spark.registry.snapshot import PinnedSchemas
@@ -274,24 +277,32 @@ Counts: TypeAlias = Mapping[str, int]
 
 
 class PipelineHistory(msgspec.Struct, frozen=True):
-    """A pipeline over time: its status, and the newest batches, oldest first."""
+    """A pipeline over time: its status, the newest batches, oldest first, and what its subjects were before."""
 
     status: PipelineStatus
     batches: tuple[BatchReport, ...] = ()
+    evolutions: tuple[SubjectEvolution, ...] = ()
 
     def report(self) -> AuditReport:
         """Return the summary for people."""
         own = self.status.report()
         plots = tuple(_plot_sections(self.batches, self.status.ids)) if len(self.batches) >= LEAST_COLUMNS else ()
-        return msgspec.structs.replace(own, sections=(*plots, *own.sections, *_batch_sections(self.batches)))
+        drawn = draw_evolutions(self.evolutions, label_versions(self.batches), "batches")
+        return msgspec.structs.replace(
+            own,
+            sections=(*plots, *drawn, *own.sections, *_batch_sections(self.batches)),
+            remarks=describe_missing(self.evolutions),
+        )
 
 
-def read_history(config: PipelineConfig) -> PipelineHistory:
-    """Return the summary of a pipeline, from its checkpoint alone. Raises `StoreError` for a damaged journal."""
+def read_history(config: PipelineConfig, evolutions: tuple[SubjectEvolution, ...] = ()) -> PipelineHistory:
+    """Return the summary of a pipeline, from its checkpoint alone. Raises `StoreError` for a damaged journal.
+
+    evolutions   what the registry tells of the subjects, see `load_pipeline_evolutions`
+    """
     status = read_status(config)
-    return PipelineHistory(
-        status, tuple(BatchJournal(config.checkpoint).read_reports()) if has_run(config.checkpoint) else ()
-    )
+    batches = BatchJournal(config.checkpoint).read_reports() if has_run(config.checkpoint) else ()
+    return PipelineHistory(status, tuple(batches), evolutions)
 
 
 class TimeSlots:

@@ -89,8 +89,10 @@ def draw_picture(page: HistoryPage, frame: PageFrame) -> Markup:
     links = PageLinks(frame)
     picture: Picture
     if page.story is not None:
-        folding = {"least_folded": 0, "most_stops": len(page.story.versions) + 2} if page.unfold else {}
-        picture = draw_story_line(page.story, links, **folding)
+        if page.unfold:
+            picture = draw_story_line(page.story, links, least_folded=0, most_stops=len(page.story.versions) + 2)
+        else:
+            picture = draw_story_line(page.story, links)
     elif page.lifelines is not None:
         picture = draw_field_lifelines(page.lifelines, links)
     else:

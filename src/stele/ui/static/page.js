@@ -5,11 +5,11 @@
     root.dataset.theme ? root.dataset.theme === "dark" : matchMedia("(prefers-color-scheme: dark)").matches;
 
   const rows = () => [...document.querySelectorAll("main tr[data-row], main li[data-row]")];
-  let current = -1;
-  const moveTo = (index) => {
+  const moveBy = (step) => {
     const all = rows();
     if (!all.length) return;
-    current = Math.max(0, Math.min(all.length - 1, index));
+    const index = all.findIndex((row) => row.getAttribute("aria-selected") === "true") + step;
+    const current = Math.max(0, Math.min(all.length - 1, index));
     all.forEach((row, i) => row.setAttribute("aria-selected", String(i === current)));
     const link = all[current].querySelector("a");
     (link || all[current]).focus();
@@ -21,8 +21,8 @@
   };
   const actions = {
     "/": () => { const box = document.getElementById("find"); box.focus(); box.select(); },
-    j: () => moveTo(current + 1),
-    k: () => moveTo(current - 1),
+    j: () => moveBy(1),
+    k: () => moveBy(-1),
     "[": () => follow("prev"),
     "]": () => follow("next"),
   };
@@ -65,5 +65,4 @@
     const bar = link.closest("nav");
     bar.scrollLeft = Math.max(0, link.offsetLeft - bar.offsetLeft - 24);
   });
-  document.addEventListener("htmx:afterSwap", () => { current = -1; });
 })();

@@ -1,9 +1,9 @@
-"""The journal: what changed, newest first, and live as long as the page is open."""
+"""The journal: what changed, newest first. The newest page goes on by itself (`journal_feed`)."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any, Final
+from collections.abc import Iterable, Sequence
+from typing import Any, Final, NamedTuple
 
 import msgspec
 
@@ -43,6 +43,26 @@ KINDS: Final = (
 """Kinds of entries that can be asked for."""
 
 
+class JournalFilter(NamedTuple):
+    """Which entries are wanted; '' is any, and the namespace `.` is the default one."""
+
+    kind: str
+    subject: str
+    namespace: str
+    actor: str
+
+    def select_rows(self, entries: Iterable[JournalEntry]) -> list[JournalEntry]:
+        """Return the entries that pass, in their order."""
+        return [
+            entry
+            for entry in entries
+            if self.kind in ("", entry.kind)
+            and (not self.subject or self.subject.lower() in (entry.subject or "").lower())
+            and (not self.namespace or entry.namespace == ("" if self.namespace == "." else self.namespace))
+            and self.actor in ("", entry.actor)
+        ]
+
+
 class JournalRow(msgspec.Struct, frozen=True):
     """An entry; details are its texts in short."""
 
@@ -73,8 +93,7 @@ class LiveJournalPage(msgspec.Struct, frozen=True):
 
 async def view_journal(page: PageRequest) -> LiveJournalPage:
     """Show what changed, newest first, filtered by kind, subject, namespace and who did it."""
-    kind, subject, actor = (page.get_query(name).strip() for name in ("kind", "subject", "actor"))
-    namespace = page.get_query("ns").strip()
+    wanted = read_filter(page)
     end = (await page.registry.fresh_state()).seq
     asked = page.get_query("before")
     before = min(parse_whole_number("before", asked, 1, _LAST), end) if asked else end
@@ -83,31 +102,34 @@ async def view_journal(page: PageRequest) -> LiveJournalPage:
     while place > 0 and len(rows) < _ROWS and before - place < _MOST_RECORDS:
         after = max(0, place - _RECORDS)
         found = await read_page(page.registry, after, place - after)
-        rows += [
-            entry
-            for entry in reversed(found.entries)
-            if kind in ("", entry.kind)
-            and (not subject or subject.lower() in (entry.subject or "").lower())
-            and (not namespace or entry.namespace == ("" if namespace == "." else namespace))
-            and actor in ("", entry.actor)
-        ]
+        rows += wanted.select_rows(reversed(found.entries))
         place = after
     if len(rows) > _ROWS:
         last = rows[_ROWS - 1].seq
         rows = [row for row in rows if row.seq >= last]  # A record is not torn apart.
         place = last - 1
     return LiveJournalPage(
-        rows=[JournalRow(entry, _describe_details(entry.details)) for entry in rows],
-        kind=kind,
-        subject=subject,
-        namespace=namespace,
-        actor=actor,
+        rows=[make_row(entry) for entry in rows],
+        kind=wanted.kind,
+        subject=wanted.subject,
+        namespace=wanted.namespace,
+        actor=wanted.actor,
         kinds=KINDS,
         before=before,
         older=place or None,
         end=end,
         is_live=not asked,
     )
+
+
+def read_filter(page: PageRequest) -> JournalFilter:
+    """Return which entries a query asks for. Raises `InvalidRequest`."""
+    return JournalFilter(*(page.get_query(name).strip() for name in ("kind", "subject", "ns", "actor")))
+
+
+def make_row(entry: JournalEntry) -> JournalRow:
+    """Return an entry as a row of the table."""
+    return JournalRow(entry, _describe_details(entry.details))
 
 
 def _describe_details(details: dict[str, Any]) -> str:

@@ -1,39 +1,43 @@
-"""Import and export: what a dump would bring, and the registry as a dump to keep."""
+"""Import and export: what a dump would bring, bringing it, and the registry as a dump to keep."""
 
 from __future__ import annotations
 
-import io
-from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any, Final
+import binascii
+from base64 import b64decode, b64encode
+from collections.abc import Sequence
+from hashlib import sha256
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import msgspec
 from litestar import Request, Response, get
 from litestar.handlers import HTTPRouteHandler
 
 from stele.apis.http.access import Place, access
-from stele.core import queries
 from stele.core.access import Operation
-from stele.core.model import Version, VersionState
+from stele.core.model import Version
 from stele.core.state import State
-from stele.errors import Invalid, TooLarge
+from stele.errors import Invalid, InvalidRequest
 from stele.service.registry import Registry
 from stele.ui.forms import FieldProblem, Form, FormPage
 from stele.ui.links import qualify_name
 from stele.ui.pages import Page, PageRequest, Site
+from stele.ui.work.dumps import build_dump, pack_dump, read_dump
+from stele.ui.work.version_import import ImportRun, find_refusal, import_versions, require_rights
 
 if TYPE_CHECKING:
-    from stele.migrate.model import Dump
+    from stele.migrate.compare import Comparison
+    from stele.migrate.model import Dump, DumpVersion
 
-MOST_VERSIONS: Final = 20_000
-"""Versions in a dump that a page makes or compares; commands take any number."""
 _ROWS: Final = 500
 _NEW: Final = "register"
+_FORM_BYTES: Final = 64 * 1024
+"""Of a request, what may stand around the file that it sends."""
 
 
 class PlannedRow(msgspec.Struct, frozen=True):
     """Something that the registry lacks of a dump, or has otherwise.
 
-    what  `register`, `number taken`, `id taken`, `delete` …
+    what  `register`, `number taken`, `id taken`, `delete`; after the import `written`, `refused`, `not written`
     why   what stands against it, or what differs; '' for what is only new
     """
 
@@ -45,18 +49,43 @@ class PlannedRow(msgspec.Struct, frozen=True):
     is_conflict: bool
 
 
+class ImportOutcome(msgspec.Struct, frozen=True):
+    """What came of an import, as the registry shows it afterwards.
+
+    written  versions that are as the dump has them now
+    refused  versions that the registry refused
+    left     versions that nobody got to
+    stopped  why the import ended early; '' where it did not
+    open     subjects left in IMPORT mode
+    rows     what was not written first
+    omitted  rows that are left out
+    """
+
+    written: int
+    refused: int
+    left: int
+    stopped: str
+    open: Sequence[str]
+    rows: Sequence[PlannedRow]
+    omitted: int
+
+
 class TransferPage(msgspec.Struct, frozen=True):
     """What a dump would bring.
 
-    file       whether a dump was compared
-    new        versions that the registry does not have
-    same       versions that it has
-    conflicts  versions whose number or id stands for another schema
-    rows       conflicts first, some of the others behind them
-    omitted    rows that are left out
-    notes      what the dump has and no registry takes over
-    versions   of this registry, that an export would hold
-    refusal    why the caller may not export; '' where he may
+    file            whether a dump was compared
+    new             versions that the registry does not have
+    same            versions that it has
+    conflicts       versions whose number or id stands for another schema
+    rows            conflicts first, some of the others behind them
+    omitted         rows that are left out
+    notes           what the dump has and no page takes over
+    versions        of this registry, that an export would hold
+    refusal         why the caller may not export; '' where he may
+    plan            digest of what an import would do; '' where it would do nothing, or cannot
+    content         the dump, compressed and in base64, to send with the plan; '' where it is too long for that
+    import_refusal  why the caller may not carry out the plan; '' where he may
+    outcome         what came of the import; None: there was none
     """
 
     versions: int
@@ -68,7 +97,27 @@ class TransferPage(msgspec.Struct, frozen=True):
     rows: Sequence[PlannedRow] = ()
     omitted: int = 0
     notes: Sequence[str] = ()
+    plan: str = ""
+    content: str = ""
+    import_refusal: str = ""
+    outcome: ImportOutcome | None = None
     problems: Sequence[FieldProblem] = ()
+
+
+class ImportPlan(NamedTuple):
+    """A dump, how the registry differs from it, and the digest of both."""
+
+    dump: Dump
+    comparison: Comparison
+    digest: str
+
+    def list_missing(self) -> list[DumpVersion]:
+        """Return the versions that an import would write, each after those it refers to."""
+        from stele.migrate.compare import DifferenceKind
+
+        kinds = (DifferenceKind.REGISTER, DifferenceKind.DELETE)
+        missing = {(row.name, row.version) for row in self.comparison.of_kinds(*kinds)}
+        return [row for row in self.dump.versions if row.key in missing]
 
 
 async def view_transfer(page: PageRequest) -> TransferPage:
@@ -83,106 +132,129 @@ async def view_transfer(page: PageRequest) -> TransferPage:
 async def submit_dump(page: PageRequest, form: Form) -> TransferPage:
     """Compare a dump with the registry: what is new, what is the same, and what is in the way."""
     shown = await view_transfer(page)
-    data = form.files.get("dump") or form.get("text").encode()
-    if not data.strip():
-        return msgspec.structs.replace(shown, problems=[FieldProblem("dump", "Choose a dump of a topic.")])
-    state = page.registry.state
     try:
-        return await page.registry.run_stateless(_compare_dump, shown, state, data)
+        data = _read_file(form)
+        plan = await page.registry.run_stateless(_make_plan, page.registry.state, data)
+        return await page.registry.run_stateless(_show_plan, page, shown, plan, data)
     except Invalid as error:
         return msgspec.structs.replace(shown, problems=[FieldProblem("dump", str(error))])
 
 
-def _compare_dump(shown: TransferPage, state: State, data: bytes) -> TransferPage:
+async def submit_import(page: PageRequest, form: Form) -> TransferPage:
+    """Carry out a plan: write what the registry lacks of the dump, unless it is not the plan that was shown.
+
+    It also wants the rights to register, import, change the policy and force, and to delete where the dump has deleted
+    versions, on each subject that it writes to.
+    """
+    shown = await view_transfer(page)
+    try:
+        data = _read_file(form)
+        plan = await page.registry.run_stateless(_make_plan, page.registry.state, data)
+    except Invalid as error:
+        return msgspec.structs.replace(shown, problems=[FieldProblem("dump", str(error))])
+    missing = plan.list_missing()
+    require_rights(page, missing)
+    problem = ""
+    if plan.comparison.conflicts:
+        problem = "Nothing was written: the dump contradicts what the registry has."
+    elif form.get("plan") != plan.digest:
+        problem = "Nothing was written: the registry or the file is another one since this plan was made. Look again."
+    if problem:
+        planned = await page.registry.run_stateless(_show_plan, page, shown, plan, data)
+        return msgspec.structs.replace(planned, problems=[FieldProblem("", problem)])
+    run = await import_versions(page, missing)
+    state = await page.registry.fresh_state()
+    left = await page.registry.run_stateless(_make_plan, state, data)
+    outcome = _describe_outcome(missing, left, run)
+    now = msgspec.structs.replace(await view_transfer(page), notes=plan.dump.notes, outcome=outcome)
+    return now if outcome.written == len(missing) and not run.open else _add_problem(now, outcome)
+
+
+def _add_problem(shown: TransferPage, outcome: ImportOutcome) -> TransferPage:
+    count = outcome.refused + outcome.left
+    verb = "was" if count == 1 else "were"
+    parts = [f"{count:,} of {outcome.written + count:,} versions {verb} not written."] if count else []
+    if outcome.stopped:
+        parts.append(f"The import ended early: {outcome.stopped}")
+    if outcome.open:
+        parts.append(f"Still in IMPORT mode: {', '.join(outcome.open)}. Set their modes back.")
+    return msgspec.structs.replace(shown, problems=[FieldProblem("", " ".join(parts))])
+
+
+def _read_file(form: Form) -> bytes:
+    """Return the file that a form sends, as an upload or as a plan kept it. Raises `InvalidRequest`."""
+    data = form.files.get("dump") or form.get("text").encode()
+    if not data and form.get("content"):
+        try:
+            data = b64decode(form.get("content"), validate=True)
+        except (binascii.Error, ValueError):
+            raise InvalidRequest("the content is no base64") from None
+    if not data.strip():
+        raise InvalidRequest("Choose a dump of a topic, or an archive.")
+    return data
+
+
+def _make_plan(state: State, data: bytes) -> ImportPlan:
     """Return what a dump would bring. Raises `InvalidRequest`, `TooLarge`."""
     from stele.migrate.compare import CONFLICTS, DifferenceKind, compare_dumps
-    from stele.migrate.dump_file import read_records
-    from stele.migrate.topic_reader import read_topic_records
 
-    source = read_topic_records(read_records(io.BytesIO(data)))
-    _require_few(len(source.versions))
+    source = read_dump(data)
     subjects = {version.subject for version in source.versions}
-    found = compare_dumps(source, build_dump(state, subjects), modes=False)
-    wanted = (DifferenceKind.REGISTER, DifferenceKind.DELETE, *CONFLICTS)
+    ids = {(version.context, version.id) for version in source.versions}
+
+    def is_wanted(version: Version) -> bool:
+        key = version.subject.key
+        return (f".{key.namespace}", version.schema.schema_id) in ids or qualify_name(key) in subjects
+
+    found = compare_dumps(source, build_dump(state, is_wanted), modes=False)
+    rows = tuple(found.of_kinds(DifferenceKind.REGISTER, DifferenceKind.DELETE, *CONFLICTS))
+    digest = sha256(msgspec.json.encode((source.versions, rows))).hexdigest()
+    return ImportPlan(source, msgspec.structs.replace(found, differences=rows), digest)
+
+
+def _show_plan(page: PageRequest, shown: TransferPage, plan: ImportPlan, data: bytes) -> TransferPage:
+    from stele.migrate.compare import CONFLICTS
+
+    differences, conflicts = plan.comparison.differences, len(plan.comparison.conflicts)
     rows = [
         PlannedRow(row.kind.value, row.name, row.version or 0, row.id or 0, row.why, row.kind in CONFLICTS)
-        for row in found.of_kinds(*wanted)
+        for row in differences
     ]
     rows.sort(key=lambda row: not row.is_conflict)
+    is_possible = bool(differences) and not conflicts
+    content = b64encode(pack_dump(data)).decode() if is_possible else ""
+    fits = len(content) + _FORM_BYTES <= page.options.max_request_bytes
     return msgspec.structs.replace(
         shown,
         file=True,
         new=sum(row.what == _NEW for row in rows),
-        same=found.same,
-        conflicts=len(found.conflicts),
+        same=plan.comparison.same,
+        conflicts=conflicts,
         rows=rows[:_ROWS],
         omitted=max(0, len(rows) - _ROWS),
-        notes=source.notes,
+        notes=plan.dump.notes,
+        plan=plan.digest if is_possible else "",
+        content=content if fits else "",
+        import_refusal=find_refusal(page, plan.list_missing()) if is_possible else "",
     )
 
 
-def build_dump(state: State, subjects: set[str] | None = None) -> Dump:
-    """Return the versions of a registry, of subjects with these names or of all, as a dump.
-
-    Settings, modes, keys and associations are left out. Raises `TooLarge`.
-    """
-    from stele.migrate.dependency_order import sort_by_dependency
-    from stele.migrate.model import DEFAULT_CONTEXT, Dump
-
-    versions = [version for version in _list_versions(state) if subjects is None or _name(version) in subjects]
-    _require_few(len(versions))
-    contexts = {DEFAULT_CONTEXT, *(f".{version.subject.key.namespace}" for version in versions)}
-    return Dump(
-        sort_by_dependency([_describe(state, version) for version in versions]), contexts=tuple(sorted(contexts))
-    )
-
-
-def _require_few(count: int) -> None:
-    if count > MOST_VERSIONS:
-        raise TooLarge(
-            f"there are {count:,} versions, and pages take {MOST_VERSIONS:,}: "
-            "use `stele export` and `stele import --dry-run` instead"
-        )
-
-
-def _list_versions(state: State) -> Iterator[Version]:
-    for namespace in state.namespaces.values():
-        for subject in namespace.subjects.values():
-            yield from queries.list_versions(subject, queries.ACTIVE_OR_SOFT_DELETED)
-
-
-def _name(version: Version) -> str:
-    return qualify_name(version.subject.key)
-
-
-def _describe(state: State, version: Version) -> Any:
-    from stele.migrate.model import normalize_version
-    from stele.protocol.confluent import Rule, RuleSet, SchemaReference
-
-    attachments = version.schema.attachments
-    rules = attachments.rule_set
-    rule_set = None
-    if rules is not None:
-        phases = {
-            phase: [Rule(**{name: getattr(rule, name, None) for name in Rule.__struct_fields__}) for rule in found]
-            for phase in ("migration_rules", "domain_rules", "encoding_rules")
-            if (found := getattr(rules, phase))
-        }
-        rule_set = RuleSet(**phases)  # type: ignore[arg-type]  # the phases are lists of rules
-    return normalize_version(
-        _name(version),
-        version.version_number,
-        version.schema.schema_id,
-        state.get_text(version.content).decode("utf-8", "replace"),
-        schema_type=(version.kind.custom_format or version.kind.format).upper(),
-        references=[
-            SchemaReference(row.name, qualify_name(row.key), row.version_number) for row in attachments.references
-        ],
-        metadata=attachments.metadata,
-        rule_set=rule_set,
-        deleted=version.state is VersionState.SOFT_DELETED,
-        ts=version.at or None,
-    )
+def _describe_outcome(missing: Sequence[DumpVersion], left: ImportPlan, run: ImportRun) -> ImportOutcome:
+    """Return what came of versions: written is what the registry no longer lacks."""
+    still = {(row.name, row.version): row.why for row in left.comparison.differences}
+    rows = []
+    for version in missing:
+        what, why = "written", ""
+        if version.key in run.refused:
+            what, why = "refused", run.refused[version.key]
+        elif version.key in still:
+            what, why = "not written", still[version.key]
+        rows.append(PlannedRow(what, version.subject, version.version, version.id, why, what != "written"))
+    written = sum(row.what == "written" for row in rows)
+    refused = sum(row.what == "refused" for row in rows)
+    rows.sort(key=lambda row: not row.is_conflict)
+    omitted = max(0, len(rows) - _ROWS)
+    return ImportOutcome(written, refused, len(rows) - written - refused, run.stopped, run.open, rows[:_ROWS], omitted)
 
 
 def _write_dump(registry: Registry) -> bytes:
@@ -215,5 +287,9 @@ def create_routes(site: Site) -> list[HTTPRouteHandler]:
 def list_form_pages() -> list[FormPage]:
     """Return the pages of this module."""
     right = access(Operation.READ, Place.REGISTRY)
-    page = Page("/ui/transfer", view_transfer, "transfer.html.j2", right, menu="/transfer")
-    return [FormPage(page, submit_dump, right, asks_only=True)]
+    plan = Page("/ui/transfer", view_transfer, "transfer.html.j2", right, menu="/transfer", in_thread=True)
+    done = plan._replace(path="/ui/transfer/import")
+    return [
+        FormPage(plan, submit_dump, right, asks_only=True),
+        FormPage(done, submit_import, right),
+    ]

@@ -17,7 +17,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stele.pictures import draw_story_line
+from stele.pictures import draw_story_line, tabulate_history
 from stele.protocol.history import SubjectHistory
 from stele.spark.data_audit.aggregation import add_counts, limit_kinds
 from stele.spark.data_audit.charts import (
@@ -34,6 +34,7 @@ from stele.spark.data_audit.report import (
     MOST_ROWS,
     AuditReport,
     Fact,
+    Figure,
     ReportState,
     Section,
     format_micros,
@@ -68,10 +69,11 @@ class Told(msgspec.Struct, frozen=True):
     state: ReportState = ReportState.NEUTRAL
     sections: tuple[Section, ...] = ()
     sources: dict[str, str] = {}
+    remarks: tuple[str, ...] = ()
 
     def report(self) -> AuditReport:
         """Its report."""
-        return AuditReport("Told", "so it is", self.state, (), self.sections, self.sources)
+        return AuditReport("Told", "so it is", self.state, (), self.sections, self.sources, self.remarks)
 
 
 class Names(HTMLParser):
@@ -99,14 +101,23 @@ def test_a_page_stands_alone_and_escapes() -> None:
 
 
 def test_a_picture_of_schemas_stands_on_the_page() -> None:
-    """A section with a picture is shown with its description, and the page has the style of pictures."""
-    picture = draw_story_line(SubjectHistory("", EVIL, "BACKWARD", ()))
-    page = to_html(Told(sections=(Section("Versions", picture=picture),)))
+    """A section with a picture has its description and its table, and the page has the style of pictures."""
+    history = SubjectHistory("", EVIL, "BACKWARD", ())
+    figure = Figure(draw_story_line(history), tabulate_history(history))
+    page = to_html(Told(sections=(Section("Versions", figure=figure),)))
+    assert page.count('<table class="picture-table">') == 1
     assert page.count('<svg xmlns="http://www.w3.org/2000/svg" class="stele-picture"') == 1
     assert "No version." in page
     assert ".stele-picture" in page
     assert EVIL not in page
     assert ".stele-picture" not in to_html(Told())
+
+
+def test_remarks_stand_at_the_end() -> None:
+    """What a report does not show is said in its text and on its page."""
+    told = Told(remarks=(EVIL,))
+    assert f'<p class="note remark">{html.escape(EVIL, quote=False)}'.partition("&amp;")[0] in to_html(told)
+    assert to_text(told).splitlines()[-1] == EVIL
 
 
 def test_text_shows_names_as_they_are() -> None:

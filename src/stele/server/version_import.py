@@ -1,0 +1,29 @@
+"""What the pages import: versions with their numbers and ids, by the operation of Confluent's API."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from stele.apis.confluent.guid import GuidIndex
+from stele.apis.confluent.name_lists import NameLists
+from stele.apis.confluent.operations.bulk_import import apply_import
+from stele.apis.confluent.operations.schemas import AppState, Operations
+from stele.apis.confluent.options import ConfluentOptions
+from stele.protocol.confluent import ImportedVersion, ImportRefusal, ImportRequest
+from stele.service.registry import Registry
+from stele.service.usage import Usage
+
+
+async def import_versions(
+    registry: Registry, rows: Sequence[ImportedVersion], *, options: ConfluentOptions
+) -> Sequence[ImportRefusal]:
+    """Import versions in the caller's name; return those that are refused. Raises `StoreError`.
+
+    Args:
+        registry: Where they are written.
+        rows: Versions after those they refer to, of subjects in IMPORT mode.
+        options: Of the dialect.
+    """
+    office = AppState(registry, options, GuidIndex(), Usage(registry), NameLists())
+    answer = await apply_import(Operations(office, {}), ImportRequest(list(rows)))  # type: ignore[arg-type]  # no request
+    return answer.refused
