@@ -81,6 +81,10 @@ PAGES: Final[Mapping[str, str]] = MappingProxyType(
         "pipelines": "/ui/pipelines",
         "pipeline": "/ui/pipelines/orders",
         "subscription": "/ui/events/{subscription}",
+        "exporters": "/ui/exporters",
+        "exporter": "/ui/exporters/west",
+        "replications": "/ui/replications",
+        "replication": "/ui/replications/from-main",
         "refusals": "/ui/refusals",
         "login": "/ui/login?next=%2Fjournal",
         "not-found": "/ui/subjects/nobody",
@@ -154,6 +158,7 @@ def prepare_files(folder: Path) -> dict[str, str]:
         "STELE_ANONYMOUS": "true",
         "STELE_UI_PIPELINES": str(folder / "pipelines"),
         "STELE_AUDIT_FILE": str(folder / "audit.jsonl"),
+        "STELE_PUBLIC_URL": "https://registry.example.org",
         "STELE_STATE_DIR": str(folder / "state"),
     }
 
@@ -254,6 +259,22 @@ def fill_registry(client: httpx.Client) -> None:
     client.put("/api/usage/topic%20orders", json=census).raise_for_status()
     subscription = {"sink": "https://shop.example.org/changes", "protocol": "HTTP"}
     client.post("/subscriptions", json=subscription).raise_for_status()
+    exporter = {
+        "name": "west",
+        "contextType": "CUSTOM",
+        "context": "east",
+        "subjects": ["orders-*", "payments-*"],
+        "config": {"schema.registry.url": "http://127.0.0.1:1", "basic.auth.user.info": "stele:secret"},
+    }
+    client.post("/exporters", json=exporter).raise_for_status()
+
+
+def create_replications(client: httpx.Client) -> None:
+    """Have the server follow two registries that do not answer; one of them is paused."""
+    for name, direction, state in (("from-main", "pull", "running"), ("to-branch", "push", "paused")):
+        registry = {"url": "http://127.0.0.1:1", "user": "stele", "password": "secret"}
+        sent = {"name": name, "direction": direction, "registry": registry, "subjects": ["orders-*"], "state": state}
+        client.post("/api/replications", json=sent).raise_for_status()
 
 
 def _list_order_fields() -> list[list[dict[str, Any]]]:
@@ -354,6 +375,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         with serving("--store", "memory:", folder=Path(folder), environ=settings) as running:
             with httpx.Client(base_url=running.url) as client:
                 fill_registry(client)
+                create_replications(client)
                 pages = find_pages(client)
             if is_docs:
                 pages = {name: pages[page] for name, page in _IN_DOCS.items()}

@@ -452,6 +452,14 @@ UI_WORK = {
     "submit_adoption": _REGISTRY._replace(body={"format": "avro", "ruleset": "confluent@1"}, statuses=(303,)),
     "view_subscription": _REGISTRY,
     "submit_subscription": _REGISTRY._replace(body={"action": "pause"}, statuses=(303,)),
+    "view_exporters": _REGISTRY,
+    "submit_exporter": _REGISTRY._replace(body={"name": "exp2"}, statuses=(303,)),
+    "view_exporter": _REGISTRY,
+    "submit_change": _REGISTRY._replace(body={"action": "pause"}, statuses=(303,)),
+    "view_replications": _REGISTRY._replace(shows=False),
+    "submit_replication": _REGISTRY._replace(body={"name": "rep", "url": "http://x"}, statuses=(422,)),  # no public_url
+    "view_replication": _REGISTRY._replace(statuses=(404,)),
+    "submit_state": _REGISTRY._replace(body={"action": "pause"}, statuses=(404,)),
     "view_transfer": _REGISTRY,
     "submit_dump": _REGISTRY._replace(body={"text": '{"keytype":"NOOP","magic":0}\tnull'}),
     "submit_import": _REGISTRY._replace(
@@ -563,7 +571,14 @@ PARAMS = {
     "cncf": {"group": TEAM, "schema": SUBJECT, "version": "1", "subscription": "sub"},
     "rocketmq": {"cluster": "default", "tenant": TEAM, "subject": SUBJECT, "schema_name": SUBJECT, "version": "1"},
     "openschema": {"subject": SUBJECT, "version": "1"},
-    "ui": {"name": SUBJECT, "digest": "0", "file": "style.css", "pipeline": "clicks"},
+    "ui": {
+        "name": SUBJECT,
+        "digest": "0",
+        "file": "style.css",
+        "pipeline": "clicks",
+        "exporter": "exp",
+        "replication": "rep",
+    },
     "xregistry": {"group": TEAM, "schema": SUBJECT, "version": "1"},
 }
 """Values of the parameters of paths; more of them are known once the world is there."""

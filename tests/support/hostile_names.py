@@ -29,6 +29,8 @@ NAMES = (
 MARKUP = ("<script>", "<img", "onerror=alert(1)>", 'href="javascript:')
 PIPELINE = f"{IMAGE}\u202e{'p' * 150}"
 NAMESPACE = "<b>team\u202e"
+EXPORTER = "\u05d0" * 256
+REPLICATION = "r" * 100
 
 
 def make_schema(number: int) -> dict[str, object]:
@@ -61,6 +63,7 @@ def write_files(folder: Path) -> dict[str, str]:
         "ui_pipelines": str(folder / "pipelines"),
         "audit_file": str(folder / "audit.jsonl"),
         "ui_environment": SCRIPT,
+        "public_url": "https://registry.example.org",
     }
 
 
@@ -78,6 +81,12 @@ def fill_registry(client: httpx.Client) -> None:
     assert answer.is_success, answer.text[:500]
     subscription = {"sink": f"https://shop.example.org/{quote(SCRIPT)}", "protocol": "HTTP"}
     _post(client, "/subscriptions", subscription)
+    texts = {"subjects": [f"{IMAGE}*", *NAMES], "subjectRenameFormat": f"{SCRIPT}${{subject}}"}
+    _post(client, "/exporters", {"name": EXPORTER, "config": {f"{IMAGE}{'c' * 900}": SCRIPT}, **texts})
+    registry = {"url": f"http://127.0.0.1:1/{SCRIPT}{'u' * 2_000}", "user": SCRIPT, "authority": f"{IMAGE}\u202e"}
+    names = {"subjects": NAMES[:-1], "rename": f"{SCRIPT}${{subject}}", "namespace": f"{NAMESPACE}${{namespace}}"}
+    sent = {"name": REPLICATION, "direction": "pull", "registry": registry, "state": "paused", **names}
+    _post(client, "/api/replications", sent)
 
 
 def _post(client: httpx.Client, path: str, body: dict[str, Any]) -> None:
@@ -90,6 +99,10 @@ def find_addresses(client: httpx.Client, template: str, names: tuple[str, ...] =
     if template.startswith("/ui/events/{"):
         (row,) = client.get("/ui/events.json").json()["subscriptions"]
         yield template.replace("{subscription}", row["id"])
+    elif "{exporter}" in template:
+        yield template.replace("{exporter}", quote(EXPORTER, safe=""))
+    elif "{replication}" in template:
+        yield template.replace("{replication}", REPLICATION)
     elif "{pipeline}" in template:
         yield template.replace("{pipeline}", quote(PIPELINE.replace("/", "-"), safe=""))
     elif template.startswith("/ui/levels/"):

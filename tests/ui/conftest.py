@@ -11,7 +11,7 @@ import httpx
 import pytest
 from playwright.sync_api import Browser, BrowserContext
 from tests.support.server_process import serving
-from tools.screenshots import WIDE, fill_registry, find_pages, open_browser, prepare_files
+from tools.screenshots import WIDE, create_replications, fill_registry, find_pages, open_browser, prepare_files
 
 HERE = Path(__file__).parent
 
@@ -23,6 +23,7 @@ def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     with serving("--store", "memory:", folder=folder, environ=prepare_files(folder)) as running:
         with httpx.Client(base_url=running.url) as client:
             fill_registry(client)
+            create_replications(client)
         yield running.url
 
 

@@ -73,6 +73,8 @@ class VersionState(Enum):
     ARCHIVED = "gone"
     """Of a closed incarnation: resolvable by schema id, uid and encoding only, for data already written."""
 
+    __hash__ = object.__hash__  # The one of `Enum` is written in Python, and is asked of every version looked at.
+
 
 class Numbering(Enum):
     """What happens to the numbers of purged versions; fixed by the dialect that creates the subject."""

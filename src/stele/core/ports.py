@@ -27,6 +27,8 @@ class TextForm(Enum):
     CANONICAL = "canonical"
     """Only what a reader of data needs (Avro: parsing canonical form). Fingerprints are made of it."""
 
+    __hash__ = object.__hash__  # Members are parts of keys of caches; the one of `Enum` is written in Python.
+
 
 class Field(msgspec.Struct, frozen=True):
     """One field of a schema, at any depth.

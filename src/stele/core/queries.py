@@ -139,11 +139,11 @@ def next_version_number(state: State, key: SubjectKey) -> int:
 
 def latest_version(subject: Subject | None) -> Version | None:
     """Return the newest active version."""
-    return (
-        next((v for v in reversed(subject.versions) if v.state is VersionState.ACTIVE), None)
-        if subject is not None
-        else None
-    )
+    if subject is not None:
+        for version in reversed(subject.versions):
+            if version.state is VersionState.ACTIVE:
+                return version
+    return None
 
 
 def get_version(
@@ -373,6 +373,8 @@ def resolve_references(
     Raises `UnresolvedReference`.
     """
     direct = list(references)
+    if not direct:  # the commonest case by far
+        return ()
     for reference in direct:
         _referenced_version(state, reference, states)
     found: dict[tuple[str, bytes], None] = {}
@@ -397,6 +399,8 @@ def measure_reference_depth(state: State, references: Iterable[Reference]) -> in
     """Return how many references follow one another at most: 0 for none, 1 for references to what has none itself."""
     depths: dict[tuple[SubjectKey, int], int] = {}
     pending = [(reference, False) for reference in references]
+    if not pending:
+        return 0
     direct = [(reference.key, reference.version_number) for reference, _ in pending]
     seen: set[tuple[SubjectKey, int]] = set()
     while pending:

@@ -6,6 +6,7 @@ registry uses is in its log (see `commands.AdoptRulesets`), so a new release cha
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Final
 
 from stele.errors import UnknownRuleset
@@ -18,6 +19,7 @@ _LONGEST = 9
 """Digits of a version number."""
 
 
+@lru_cache(1024)
 def split_ruleset(ruleset: str) -> tuple[str, int | None]:
     """Name and version of a ruleset; None when it names no version. Raises `UnknownRuleset` for no number after `@`."""
     name, mark, version = ruleset.rpartition(_MARK)

@@ -146,6 +146,7 @@ class _Worker:
         self._thread = threading.Thread(target=self._run, name=f"stele-replicate-{replication.name}", daemon=True)
         self._status = documents.find_status(registry.state, replication.name)
         self._saved = self._status
+        self._unsaved_errors = 0
         self._saved_at = 0.0
         self._asked_at = 0.0
         self._conflicts: dict[tuple[str, str, int], StoredConflict] = {}
@@ -262,8 +263,9 @@ class _Worker:
     def _adopt_counts(self) -> None:
         """Go on with what other nodes have counted."""
         stored = documents.find_status(self._registry.state, self._replication.name)
-        counts = ("registered", "removed", "mapped", "settings", "errors", "changed_at")
-        self._status = replace(self._status, **{name: getattr(stored, name) for name in counts})
+        counts = ("registered", "removed", "mapped", "settings", "changed_at")
+        errors = stored.errors + self._unsaved_errors
+        self._status = replace(self._status, errors=errors, **{name: getattr(stored, name) for name in counts})
 
     def _require_lease(self, verb: str, done: int, total: int | None) -> None:
         if not self._take_lease(takes_over=False):
@@ -318,6 +320,7 @@ class _Worker:
 
     def _note_failure(self, kind: str, detail: str) -> None:
         before = self._status
+        self._unsaved_errors += 1
         self._status = replace(
             before,
             phase=Phase.FAILING,
@@ -346,6 +349,7 @@ class _Worker:
             if self._take_lease(takes_over=is_failing or stored.phase is not Phase.FOLLOWING):
                 self._bridge.run(documents.save_status(self._registry, self._replication.name, self._status))
                 self._saved = self._status
+                self._unsaved_errors = 0
             self._saved_at = time.monotonic()
 
 

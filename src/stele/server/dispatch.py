@@ -24,7 +24,7 @@ from structlog.typing import FilteringBoundLogger
 from stele.apis.http.dependencies import find_dependencies, is_repeatable
 from stele.apis.http.errors import error_message
 from stele.apis.http.media_types import bare_media_type, is_preferred
-from stele.apis.http.requests import ERROR, MOUNTED_PREFIX, PRINCIPAL, REFUSAL, REQUEST_SECONDS, decode_path
+from stele.apis.http.requests import ERROR, MOUNTED_PREFIX, PRINCIPAL, REFUSAL, REQUEST_SECONDS, SHORT_BODY, decode_path
 from stele.errors import Forbidden, ForeignSite, Overloaded, SteleError, TooManyRequests, Unauthenticated, Unavailable
 from stele.server.answer_cache import (
     KEY_HEADERS,
@@ -299,6 +299,7 @@ class Dispatcher:
             body, receive = await read_short_body(scope["headers"], receive)
             if body is None:
                 return None, receive
+            scope[SHORT_BODY] = body
             digest = sha256(body).digest()
         elif method != "GET":
             return None, receive

@@ -7,8 +7,8 @@ import socket
 from typing import Final
 from urllib.parse import urlsplit
 
-from stele.apis.confluent.operations.exporters import COLLECTION as EXPORTERS
 from stele.server.settings import ServerSettings
+from stele.service.delivery.exporters import COLLECTION as EXPORTERS
 from stele.service.delivery.overview import COLLECTION as SUBSCRIPTIONS
 from stele.service.delivery.stats import DeliveryStats
 from stele.service.registry import Registry

@@ -364,7 +364,7 @@ class Registry:
         )
         if not expects_change:
             decision = await self._decide_job(job)
-            if not decision.events:
+            if decision is not None and not decision.events:
                 return decision.outcome if read is None else read(self.state, decision.outcome)
         if self.waiting_writes >= self.limits.waiting_writes:
             raise Overloaded(f"the server has too much to do: {self.waiting_writes} changes wait for the log")
@@ -373,8 +373,11 @@ class Registry:
             self._queue.put_nowait(job)
             return await job.done
 
-    async def _decide_job(self, job: WriteJob) -> Decision:
-        """Decide on what memory has; what no batch decides again (refusals, no change) on a fresh state."""
+    async def _decide_job(self, job: WriteJob) -> Decision | None:
+        """Decide on what memory has; what no batch decides again (refusals, no change) on a fresh state.
+
+        None: nothing speaks against a registration, which is decided with its batch.
+        """
         is_fresh = False
         while True:
             try:
@@ -383,6 +386,8 @@ class Registry:
                     return decision
             except VerdictsRequired as undecided:
                 await self._answer_requests(self.state, job, undecided)
+                if job.is_let_in(undecided):
+                    return None
                 continue
             except SteleError:
                 if is_fresh:
@@ -394,12 +399,7 @@ class Registry:
         return ChainMap(job.verdicts, self.compatibility.verdicts)  # type: ignore[arg-type]  # only read
 
     async def _answer_requests(self, state: State, job: WriteJob, undecided: VerdictsRequired) -> None:
-        commands = job.command.commands if isinstance(job.command, cmd.Transaction) else (job.command,)
-        extra: dict[bytes, bytes] = {}
-        for command in commands:
-            if isinstance(command, cmd.RegisterSchema) and command.document is not None:
-                extra |= command.document.texts
-        job.verdicts.update(await self._find_verdicts(state, undecided, extra))
+        job.verdicts.update(await self._find_verdicts(state, undecided, job.collect_texts()))
 
     async def _find_verdicts(
         self, state: State, undecided: VerdictsRequired, extra: Mapping[bytes, bytes]

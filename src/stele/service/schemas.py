@@ -4,13 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import suppress
 from functools import partial
 from typing import Any, Final, NamedTuple, cast
-
-from cachetools import LRUCache
 
 from stele.core import queries
 from stele.core.compatibility_requests import SchemaSource
@@ -29,6 +25,7 @@ from stele.formats.capabilities import (
 )
 from stele.formats.registry import get_format, list_formats
 from stele.service.limits import Limits
+from stele.service.sized_cache import SizedCache
 
 LATEST = -1
 """Ordinal of a reference to whatever is newest when it is registered."""
@@ -57,6 +54,8 @@ class PreparedSchema(NamedTuple):
     source: SchemaSource
     parsed: Parsed
     format: Format[Any]
+    comparisons: dict[bool, bytes]
+    """Digests of its comparison texts that are known, by whether they are normalized."""
 
 
 class LazyDigests(Mapping[str, bytes]):
@@ -102,18 +101,8 @@ class _PreparationKey(NamedTuple):
     checks_defaults: bool
 
 
-class _CachedPreparation(NamedTuple):
-    """A prepared schema with about how many bytes of memory it takes."""
-
-    prepared: PreparedSchema
-    size: int
-
-
-class _CachedDigest(NamedTuple):
-    """The digest of a comparison text with about how many bytes of memory it takes, and its key."""
-
-    digest: bytes
-    size: int
+_ComparisonKey = tuple[str, SchemaSource, bool]
+"""Format and source of a registered text, and whether differences of style are ignored."""
 
 
 class SchemaTexts(NamedTuple):
@@ -121,13 +110,6 @@ class SchemaTexts(NamedTuple):
 
     text: bytes
     references: Mapping[str, bytes]
-
-
-class _CachedSchema(NamedTuple):
-    """A parsed schema with about how many bytes of memory it takes."""
-
-    parsed: Parsed
-    size: int
 
 
 def _estimate_memory(parsed: Parsed, texts: SchemaTexts) -> int:
@@ -143,13 +125,9 @@ class SchemaParser:
 
     def __init__(self, limits: Limits | None = None) -> None:
         self.limits = limits or Limits()
-        self._parsed: LRUCache[tuple[str, SchemaSource, bool], _CachedSchema]
-        self._parsed = LRUCache(CACHE_BYTES, getsizeof=lambda cached: cached.size)
-        self._prepared: LRUCache[_PreparationKey, _CachedPreparation]
-        self._prepared = LRUCache(PREPARED_BYTES, getsizeof=lambda cached: cached.size)
-        self._comparisons: LRUCache[tuple[str, SchemaSource, bool, bool], _CachedDigest]
-        self._comparisons = LRUCache(_COMPARISON_BYTES, getsizeof=lambda cached: cached.size)
-        self._lock = threading.Lock()
+        self._parsed = SizedCache[tuple[str, SchemaSource, bool], Parsed](CACHE_BYTES)
+        self._prepared = SizedCache[_PreparationKey, PreparedSchema](PREPARED_BYTES)
+        self._comparisons = SizedCache[_ComparisonKey, bytes](_COMPARISON_BYTES)
 
     async def prepare_schema(
         self,
@@ -192,10 +170,9 @@ class SchemaParser:
         self.limits.check_reference_depth(queries.measure_reference_depth(state, resolved))
         sha = hashlib.sha256(text).digest()
         key = _PreparationKey(fmt.name, sha, resolved, closure, form, strict, lax_imports, checks_defaults)
-        with self._lock:
-            known = self._prepared.get(key)
-        if known is not None and (not needs_digests or has_digests(known.prepared)):
-            return known.prepared
+        known = self._prepared.get(key)
+        if known is not None and (not needs_digests or has_digests(known)):
+            return known
         texts = SchemaTexts(text, {name: state.get_text(state.contents[sha]) for name, sha in closure})
         if are_quick(fmt, texts):
             return self._prepare_text(fmt, key, texts, needs_digests)
@@ -231,19 +208,15 @@ class SchemaParser:
     def _prepare_text(
         self, fmt: Format[Any], key: _PreparationKey, texts: SchemaTexts, needs_digests: bool
     ) -> PreparedSchema:
-        with self._lock:
-            cached = self._prepared.get(key)
-        if cached is None:
+        prepared = self._prepared.get(key)  # Somebody else's may be ready by the time a thread is free.
+        if prepared is None:
             prepared = self._parse_text(fmt, key, texts)
             # The form that is registered, and the one that was sent; what they share with others is counted twice.
-            size = _estimate_memory(prepared.parsed, texts) + 2 * len(texts.text)
-            cached = _CachedPreparation(prepared, size)
-            with self._lock, suppress(ValueError):  # larger than the cache
-                self._prepared[key] = cached
-        digests = cached.prepared.document.digests
+            self._prepared.put(key, prepared, _estimate_memory(prepared.parsed, texts) + 2 * len(texts.text))
+        digests = prepared.document.digests
         if needs_digests and isinstance(digests, LazyDigests):
             digests.compute()
-        return cached.prepared
+        return prepared
 
     def _parse_text(self, fmt: Format[Any], key: _PreparationKey, texts: SchemaTexts) -> PreparedSchema:
         sent, source = SubmittedText(texts.text, key.sha), SchemaSource(key.sha, key.closure)
@@ -259,17 +232,18 @@ class SchemaParser:
         if other is not None and self._is_printed_faithfully(fmt, key):
             self._remember_parsed((fmt.name, SchemaSource(sha, key.closure), False), parsed, texts)
         document = SchemaDocument(text, sha, fmt.name, parsed.type_name, LazyDigests(fmt, parsed), submitted=other)
-        return PreparedSchema(document, key.references, SchemaSource(sha, key.closure), parsed, fmt)
+        return PreparedSchema(document, key.references, SchemaSource(sha, key.closure), parsed, fmt, {})
 
     def parse_source(
         self, fmt: Format[Any], source: SchemaSource, texts: SchemaTexts, *, strict: bool = False
     ) -> Parsed:
         """Return the parsed form of a source, remembered; parses in the calling thread."""
         key = (fmt.name, source, strict)
-        cached = self._find_parsed(key)
-        if cached is None:
-            cached = self._remember_parsed(key, fmt.parse(texts.text, texts.references, strict=strict), texts)
-        return cached.parsed
+        parsed = self._find_parsed(key)
+        if parsed is None:
+            parsed = fmt.parse(texts.text, texts.references, strict=strict)
+            self._remember_parsed(key, parsed, texts)
+        return parsed
 
     @staticmethod
     def _is_printed_faithfully(fmt: Format[Any], key: _PreparationKey) -> bool:
@@ -277,20 +251,14 @@ class SchemaParser:
         faithful = supports(fmt, PrintsFaithfully) and fmt.prints_faithfully
         return faithful and key.form is TextForm.PRINTED and key.strict and key.checks_defaults
 
-    def _remember_parsed(
-        self, key: tuple[str, SchemaSource, bool], parsed: Parsed, texts: SchemaTexts
-    ) -> _CachedSchema:
-        cached = _CachedSchema(parsed, _estimate_memory(parsed, texts))
-        with self._lock, suppress(ValueError):  # larger than the cache
-            self._parsed[key] = cached
-        return cached
+    def _remember_parsed(self, key: tuple[str, SchemaSource, bool], parsed: Parsed, texts: SchemaTexts) -> None:
+        self._parsed.put(key, parsed, _estimate_memory(parsed, texts))
 
-    def _find_parsed(self, key: tuple[str, SchemaSource, bool]) -> _CachedSchema | None:
+    def _find_parsed(self, key: tuple[str, SchemaSource, bool]) -> Parsed | None:
         """What was parsed before; what the rules of a format let pass is the same without them."""
         name, source, strict = key
-        with self._lock:
-            cached = self._parsed.get(key)
-            return cached if cached is not None or strict else self._parsed.get((name, source, True))
+        parsed = self._parsed.get(key)
+        return parsed if parsed is not None or strict else self._parsed.get((name, source, True))
 
     def _parse_with_lax_imports(self, fmt: Format[Any], source: SchemaSource, texts: SchemaTexts) -> Parsed:
         try:
@@ -317,9 +285,9 @@ class SchemaParser:
         """Return the parsed form of a registered text with its references."""
         fmt = get_format(format_name)
         source = SchemaSource(sha, queries.resolve_references(state, references))
-        cached = self._find_parsed((fmt.name, source, False))
-        if cached is not None:
-            return fmt, cached.parsed
+        parsed = self._find_parsed((fmt.name, source, False))
+        if parsed is not None:
+            return fmt, parsed
         texts = collect_texts(state, source)
         if are_quick(fmt, texts):
             return fmt, self.parse_source(fmt, source, texts)
@@ -327,15 +295,22 @@ class SchemaParser:
 
     async def digest_prepared(self, prepared: PreparedSchema, *, normalized: bool) -> bytes:
         """Return the SHA-256 of the text by which a schema that was sent is compared; see `comparison_text`."""
-        key = (prepared.format.name, prepared.source, normalized, True)
-        known = self._find_comparison(key)
+        known = prepared.comparisons.get(normalized)
         if known is not None:
             return known
-        document = prepared.document
-        texts = SchemaTexts(document.text, dict.fromkeys((name for name, _ in prepared.source.references), b""))
+        names = (name for name, _ in prepared.source.references)
+        texts = SchemaTexts(prepared.document.text, dict.fromkeys(names, b""))
         if are_quick(prepared.format, texts):
-            return self._digest_comparison(key, prepared.format, lambda: prepared.parsed)
-        return await asyncio.to_thread(self._digest_comparison, key, prepared.format, lambda: prepared.parsed)
+            return self._digest_prepared(prepared, normalized)
+        return await asyncio.to_thread(self._digest_prepared, prepared, normalized)
+
+    def _digest_prepared(self, prepared: PreparedSchema, normalized: bool) -> bytes:
+        fmt, source = prepared.format, prepared.source
+        digest = prepared.comparisons[normalized] = _digest_comparison(fmt, prepared.parsed, normalized)
+        if self._find_parsed((fmt.name, source, False)) is prepared.parsed:
+            # What is registered is the same parsed schema, so its digest is known, too.
+            self._remember_comparison((fmt.name, source, normalized), digest)
+        return digest
 
     async def digest_registered(
         self, state: State, format_name: str, sha: bytes, references: Sequence[Reference], *, normalized: bool
@@ -343,28 +318,23 @@ class SchemaParser:
         """As `digest_prepared`, of a registered text with its references."""
         fmt = get_format(format_name)
         source = SchemaSource(sha, queries.resolve_references(state, references))
-        key = (fmt.name, source, normalized, False)
-        known = self._find_comparison(key)
+        key = (fmt.name, source, normalized)
+        known = self._comparisons.get(key)
         if known is not None:
             return known
         texts = collect_texts(state, source)
-        parse = partial(self.parse_source, fmt, source, texts)
         if are_quick(fmt, texts):
-            return self._digest_comparison(key, fmt, parse)
-        return await asyncio.to_thread(self._digest_comparison, key, fmt, parse)
+            return self._digest_registered(fmt, key, texts)
+        return await asyncio.to_thread(self._digest_registered, fmt, key, texts)
 
-    def _find_comparison(self, key: tuple[str, SchemaSource, bool, bool]) -> bytes | None:
-        with self._lock:
-            cached = self._comparisons.get(key)
-        return None if cached is None else cached.digest
-
-    def _digest_comparison(
-        self, key: tuple[str, SchemaSource, bool, bool], fmt: Format[Any], parse: Callable[[], Parsed]
-    ) -> bytes:
-        digest = hashlib.sha256(comparison_text(fmt, parse(), normalized=key[2])).digest()
-        with self._lock:
-            self._comparisons[key] = _CachedDigest(digest, estimate_source_memory(key[1]))
+    def _digest_registered(self, fmt: Format[Any], key: _ComparisonKey, texts: SchemaTexts) -> bytes:
+        _, source, normalized = key
+        digest = _digest_comparison(fmt, self.parse_source(fmt, source, texts), normalized)
+        self._remember_comparison(key, digest)
         return digest
+
+    def _remember_comparison(self, key: _ComparisonKey, digest: bytes) -> None:
+        self._comparisons.put(key, digest, estimate_source_memory(key[1]))
 
 
 def are_quick(fmt: Format[Any], *schemas: SchemaTexts) -> bool:
@@ -429,4 +399,9 @@ def comparison_text(fmt: Format[Any], parsed: Parsed, *, normalized: bool) -> by
     """
     if normalized:
         return fmt.canonical(parsed, TextForm.NORMALIZED)
-    return fmt.identity_text(parsed) if isinstance(fmt, HasIdentityText) else fmt.canonical(parsed, TextForm.PRINTED)
+    own_text = cast("HasIdentityText[Any]", fmt).identity_text if supports(fmt, HasIdentityText) else None
+    return fmt.canonical(parsed, TextForm.PRINTED) if own_text is None else own_text(parsed)
+
+
+def _digest_comparison(fmt: Format[Any], parsed: Parsed, normalized: bool) -> bytes:
+    return hashlib.sha256(comparison_text(fmt, parsed, normalized=normalized)).digest()

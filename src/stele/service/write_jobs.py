@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from stele.core import commands as cmd
+from stele.core.compatibility_requests import VALIDATOR_PREFIX, VerdictsRequired
 from stele.core.events import EventMetadata, LogRecord
 from stele.core.findings import Finding
 from stele.core.state import State
@@ -31,6 +32,27 @@ class WriteJob(NamedTuple):
     """Whether the caller may register only so much."""
     read: AnswerReader | None = None
     """None: the outcome is the answer."""
+
+    def collect_texts(self) -> dict[bytes, bytes]:
+        """Return the texts of the documents that it registers, by SHA-256."""
+        commands = self.command.commands if isinstance(self.command, cmd.Transaction) else (self.command,)
+        texts: dict[bytes, bytes] = {}
+        for command in commands:
+            if isinstance(command, cmd.RegisterSchema) and command.document is not None:
+                texts |= command.document.texts
+        return texts
+
+    def is_let_in(self, asked: VerdictsRequired) -> bool:
+        """Whether it is a registration that no verdict asked for is against, and no other one will be asked for.
+
+        Validators are asked before the ruleset is, and a transaction has several commands.
+        """
+        return isinstance(self.command, cmd.RegisterSchema) and all(
+            not question.ruleset.startswith(VALIDATOR_PREFIX)
+            and question in self.verdicts
+            and not any(finding.breaks for finding in self.verdicts[question])
+            for question in asked.questions
+        )
 
 
 class DecidedJob(msgspec.Struct):

@@ -28,3 +28,8 @@ def add_query(path: str, values: Mapping[str, Any]) -> str:
     """Return a path with those values in its query that say something."""
     query = urlencode({name: value for name, value in values.items() if value not in ("", None, False)})
     return f"{path}?{query}" if query else path
+
+
+def split_lines(text: str) -> list[str]:
+    """Return the lines of a text field that are not empty, as they were entered."""
+    return [line for row in text.split("\n") if (line := row.removesuffix("\r")).strip()]

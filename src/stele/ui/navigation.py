@@ -37,6 +37,8 @@ MENU: Final = (
     MenuItem("Journal", "/journal", "Operate"),
     MenuItem("Pipelines", "/pipelines", "Operate", Operation.READ),
     MenuItem("Events", "/events", "Operate", Operation.MANAGE_EXPORTERS),
+    MenuItem("Exporters", "/exporters", "Operate", Operation.MANAGE_EXPORTERS),
+    MenuItem("Replications", "/replications", "Operate", Operation.MANAGE_EXPORTERS),
     MenuItem("Access", "/access", "Operate", Operation.MANAGE_ACCESS),
     MenuItem("Audit", "/audit", "Operate", Operation.READ_AUDIT),
     MenuItem("Refusals", "/refusals", "Operate", Operation.READ_AUDIT),

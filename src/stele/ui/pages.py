@@ -71,6 +71,10 @@ DONE: Final = MappingProxyType(
         "adopted": "The registry decides by this version from now on.",
         "paused": "Paused. Nothing is lost: it goes on from there.",
         "resumed": "Resumed.",
+        "created": "Created. It begins at once, unless it is paused.",
+        "changed": "Changed. It goes on with what you saved.",
+        "reset": "Reset: it carries everything over again from the beginning.",
+        "ended": "Deleted. What it copied stays where it is.",
     }
 )
 """What a page says of the change that led to it, by the value of `done` in its query."""
@@ -167,9 +171,14 @@ class PageRequest:
         """Name of the caller; '' for nobody in particular."""
         return CALLER.get().principal.name
 
-    def find_refusal(self, operation: Operation, resource: Resource = REGISTRY_RESOURCE) -> str:
-        """Return why the caller cannot do something from these pages, in words for a disabled control; '' if he can."""
-        if self.options.read_only and operation not in READING:
+    def find_refusal(
+        self, operation: Operation, resource: Resource = REGISTRY_RESOURCE, *, is_change: bool = False
+    ) -> str:
+        """Return why the caller cannot do something from these pages, in words for a disabled control; '' if he can.
+
+        is_change says that it changes something although the right is one of `READING`.
+        """
+        if self.options.read_only and (is_change or operation not in READING):
             return "These pages are read-only (setting ui_read_only)."
         if self.registry.access.is_open or self.registry.access.allows(operation, resource):
             return ""

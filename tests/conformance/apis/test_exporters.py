@@ -12,8 +12,8 @@ from structlog.testing import capture_logs
 from tests.conformance.apis.in_process import client_of
 
 from stele.apis.confluent import application
-from stele.apis.confluent.operations import exporters
 from stele.apis.confluent.routes import server
+from stele.service.delivery import exporter_definitions
 from stele.service.registry import Registry
 from stele.storage import open_log
 
@@ -39,7 +39,7 @@ async def client() -> AsyncIterator[httpx.AsyncClient]:
 
 async def test_too_many(client: httpx.AsyncClient, monkeypatch: pytest.MonkeyPatch) -> None:
     """There are so many exporters and entries at most."""
-    monkeypatch.setattr(exporters, "_MOST", 2)
+    monkeypatch.setattr(exporter_definitions, "_MOST", 2)
     monkeypatch.setattr(server, "_MOST", 2)
     for name in ("a", "b"):
         assert (await client.post("/exporters", json={"name": name})).status_code == 200

@@ -157,6 +157,7 @@ def test_no_requests_into_its_own_network(client: httpx.Client) -> None:
         assert time.monotonic() < until, found
         time.sleep(0.05)
     assert found["status"]["last_error"] == "ForbiddenAddress"
+    assert found["status"]["errors"] == found["status"]["failures"] >= 1
     client.delete("/api/replications/inner")
 
 

@@ -102,6 +102,17 @@ async def test_comparisons_are_remembered(monkeypatch: pytest.MonkeyPatch) -> No
     assert await parser.digest_prepared(other, normalized=True) == found[2]
 
 
+@pytest.mark.parametrize("normalized", [False, True])
+async def test_what_was_sent_and_registered_is_compared_once(normalized: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The digest of a schema that was sent is that of its registered text, if both are one parsed schema."""
+    parser, state = SchemaParser(), State()
+    sent = await parser.prepare_schema(state, "avro", b' {"type": "string", "x": 1}', form=TextForm.PRINTED)
+    text = sent.document
+    digest = await parser.digest_prepared(sent, normalized=normalized)
+    monkeypatch.setattr("stele.service.schemas.comparison_text", None)
+    assert await parser.digest_registered(state, text.format, text.sha, (), normalized=normalized) == digest
+
+
 def test_verdicts_are_weighed_in_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
     """Long findings push out more than short ones."""
     monkeypatch.setattr(compatibility, "_REMEMBERED_BYTES", 20_000)

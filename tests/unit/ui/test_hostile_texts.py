@@ -10,16 +10,33 @@ from urllib.parse import quote
 
 import httpx
 import pytest
-from tests.support.hostile_names import MARKUP, NAMES, SCRIPT, fill_registry, find_addresses, write_files
+from tests.support.hostile_names import (
+    IMAGE,
+    MARKUP,
+    NAMES,
+    REPLICATION,
+    SCRIPT,
+    fill_registry,
+    find_addresses,
+    write_files,
+)
 from tests.support.ui_pages import list_html_templates
-from tests.unit.ui.conftest import open_client
+from tests.unit.ui.conftest import open_server
+
+from stele.service.replication.documents import Phase, ReplicationStatus, StoredConflict, save_status
 
 
 @pytest.fixture(scope="module")
 def hostile(tmp_path_factory: pytest.TempPathFactory) -> Iterator[httpx.Client]:
     """A client of a server with such names everywhere."""
-    for client in open_client(**write_files(tmp_path_factory.mktemp("hostile"))):
+    for server, client in open_server(**write_files(tmp_path_factory.mktemp("hostile"))):
         fill_registry(client)
+        text = f"{IMAGE}{SCRIPT}\u202e{'t' * 400}"
+        conflicts = (StoredConflict(text, NAMES[5], 1, "id_taken", text),)
+        status = ReplicationStatus(
+            Phase.FAILING, text, last_error=SCRIPT, last_detail=text, conflicts=conflicts, conflict_count=1
+        )
+        server.run(save_status(server.registry, REPLICATION, status))
         yield client
 
 

@@ -6,7 +6,6 @@ import gzip
 from base64 import b64decode
 
 import httpx
-import msgspec
 import pytest
 from tests.unit.ui.conftest import JSON, open_client, open_server, register
 from tools.ui_assets import EDITOR_FILE, PACKAGES, check_files, list_bundled_packages
@@ -14,6 +13,8 @@ from tools.ui_assets import EDITOR_FILE, PACKAGES, check_files, list_bundled_pac
 from stele.errors import InvalidRequest
 from stele.server.settings import load_settings
 from stele.server.settings_table import list_settings
+from stele.service.collections import read_collection
+from stele.service.delivery.exporters import COLLECTION, decode_exporter
 from stele.service.delivery.status import EXPORTERS, DeliveryState, DeliveryStatus, save_status
 from stele.ui.assets import list_assets
 
@@ -119,19 +120,30 @@ def test_every_dialect_reads_what_its_view_names(ids: str) -> None:
 
 def test_events_show_how_far_everybody_is() -> None:
     """Subscriptions and exporters have their state, what was delivered and what waits."""
-    for server, client in open_server():
+    for server, client in open_server(event_delivery=False):
         subscription = {"sink": "https://sink.example.org/x", "protocol": "HTTP"}
         assert client.post("/subscriptions", json=subscription).status_code == 201
         register(client, "orders", '"string"')
-        status = DeliveryStatus("1", DeliveryState.PAUSED, delivered=1234, last_code="delivered")
-        for run, delivered in (("1", 5), ("10", 1234), ("9", 6)):
-            told = msgspec.structs.replace(status, delivered=delivered)
-            server.run(save_status(server.registry, EXPORTERS, f"east/{run}", told))
+        made = client.post("/exporters", json={"name": "east"})
+        assert made.status_code == 200, made.text
+        (row,) = client.get("/ui/events.json").json()["exporters"]
+        assert (row["state"], row["offset"], row["waiting_records"] >= 1) == ("STARTING", 0, True)
+        stored = server.run(read_collection(server.registry, COLLECTION))
+        name = decode_exporter(stored["east",]).status_name
+        stopped = DeliveryStatus("1", DeliveryState.PAUSED, delivered=1234, last_code="conflict", last_detail="taken")
+        server.run(save_status(server.registry, EXPORTERS, name, stopped))
+        server.run(save_status(server.registry, EXPORTERS, "east/1", DeliveryStatus("9", delivered=5)))
         page = client.get("/ui/events.json").json()
         assert [row["state"] for row in page["subscriptions"]] == ["active"]
-        (exporter,) = page["exporters"]
-        assert (exporter["name"], exporter["status"]["delivered"]) == ("east", 1234)
-        assert exporter["waiting_records"] >= 1
+        (row,) = page["exporters"]
+        assert (row["state"], row["delivered"], row["offset"]) == ("ERROR", 1234, 1), "the run that goes on counts"
+        assert row["trace"] == "conflict  taken"
         text = client.get("/ui/events").text
         assert "1,234" in text
-        assert "~ paused" in text
+        assert "✗ stopped by an error" in text
+        assert client.post("/ui/exporters/east", data={"action": "resume"}).status_code == 303
+        failing = DeliveryStatus("1", failures=3, last_code="no_answer", last_detail="gone")
+        server.run(save_status(server.registry, EXPORTERS, name, failing))
+        text = client.get("/ui/exporters/east").text
+        assert "~ running, attempts fail" in text
+        assert "3 attempts failed: no_answer gone" in text

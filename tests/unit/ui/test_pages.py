@@ -18,8 +18,9 @@ from stele.service.subject_index import SubjectIndex
 
 PARAMETERS = {"name": ("orders", ":.team:orders", "payments", "clicks", "gone", "address")}
 NAMESPACES = (":.:", ":.team:")
-TEMPLATES = [each for each in list_templates() if "{subscription}" not in each and "{pipeline}" not in each]
-"""Pages that exist without a subscription or a pipeline."""
+_THINGS = ("{subscription}", "{pipeline}", "{exporter}", "{replication}")
+TEMPLATES = [each for each in list_templates() if not any(thing in each for thing in _THINGS)]
+"""Pages that exist without a subscription, a pipeline, an exporter or a replication."""
 
 
 def list_paths(template: str) -> list[str]:

@@ -19,6 +19,7 @@ from stele.apis.confluent.options import ConfluentOptions
 from stele.apis.confluent.routes import associations, exporters, keys, schemas, server, settings, subjects
 from stele.apis.http.application import DialectApplication, openapi_config
 from stele.apis.http.media_types import negotiate_media_types
+from stele.apis.http.plain_endpoints import call_plain_endpoints
 from stele.apis.http.requests import decode_segment, refuse_empty_segments
 from stele.core.access import Resource, key_resource, level_resource
 from stele.service.registry import Registry
@@ -92,7 +93,7 @@ def application(registry: Registry, options: ConfluentOptions | None = None, **l
         exception_handlers={Exception: create_error_handler(options)},
         registry=registry,
         find_resource=find_resource,
-        middleware=[refuse_empty_segments, negotiate_media_types(_OFFERED)],
+        middleware=[refuse_empty_segments, negotiate_media_types(_OFFERED), call_plain_endpoints(operations)],
         openapi_config=openapi_config("confluent", "Stele: Confluent dialect", options.release),
         request_max_body_size=options.max_request_bytes,
         logging_config=None,

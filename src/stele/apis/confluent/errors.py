@@ -31,6 +31,14 @@ from stele.apis.http.errors import classify_outage, error_headers, find_by_class
 from stele.apis.http.requests import NotJson, WrongShape, decode_segment
 from stele.core.findings import Finding
 from stele.core.model import SubjectKey
+from stele.service.delivery.exporter_definitions import (
+    ExporterExists,
+    InvalidExporterConfig,
+    InvalidExporterName,
+    InvalidExporterSubjects,
+    TooManyExporters,
+)
+from stele.service.delivery.exporters import ExporterNotFound
 from stele.service.limits import RegistryFull
 
 MEDIA_TYPE = "application/vnd.schemaregistry.v1+json"
@@ -213,51 +221,6 @@ class OwnedReference(err.Refused):
 
     def __init__(self, subject: str) -> None:
         super().__init__(f"Subject {subject} has a strong association and cannot be referenced by another subject")
-
-
-# --- exporters --------------------------------------------------------------------------------------------------------
-
-
-class ExporterNotFound(err.NotFound):
-    """No exporter of that name."""
-
-    def __init__(self, name: str) -> None:
-        super().__init__(f"Exporter '{name}' not found.")
-
-
-class InvalidExporterName(err.Invalid):
-    """An exporter needs a name that can be part of a path."""
-
-    def __init__(self) -> None:
-        super().__init__("Missing or invalid exporter name")
-
-
-class InvalidExporterConfig(err.Invalid):
-    """The context type, the context, a format or the configuration of an exporter is wrong."""
-
-    def __init__(self, why: str) -> None:
-        super().__init__(f"Missing or invalid exporter config: {why}")
-
-
-class InvalidExporterSubjects(err.Invalid):
-    """A subject of an exporter is none."""
-
-    def __init__(self, subject: str) -> None:
-        super().__init__(f"Invalid exporter subjects: '{subject}'")
-
-
-class ExporterExists(err.AlreadyExists):
-    """There is an exporter of that name."""
-
-    def __init__(self, name: str) -> None:
-        super().__init__(f"Exporter '{name}' already exists")
-
-
-class TooManyExporters(err.Conflict):
-    """The limit of exporters is reached."""
-
-    def __init__(self, most: int) -> None:
-        super().__init__(f"A maximum of {most} exporters already exist")
 
 
 # --- answers -------------------------------------------------------------------------------------------------------

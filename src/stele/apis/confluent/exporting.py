@@ -18,13 +18,14 @@ import msgspec
 from stele.apis.confluent import translate
 from stele.apis.confluent.models import ErrorMessage, RegisterSchemaRequest, SchemaReference
 from stele.apis.confluent.names import parse_context, qualify_subject
-from stele.apis.confluent.operations.exporters import COLLECTION, PAUSED, STATUS_COLLECTION, StoredExporter
 from stele.core import queries
 from stele.core.model import SubjectKey, Version, VersionState
 from stele.errors import ForbiddenAddress, NotFound, SteleError, Unavailable
 from stele.service.access import make_caller
 from stele.service.change_events import ChangeEvent
+from stele.service.delivery.exporters import COLLECTION, ExporterState, StoredExporter, decode_exporter
 from stele.service.delivery.outgoing_tokens import NoToken, OutgoingTokens
+from stele.service.delivery.status import EXPORTERS
 from stele.service.delivery.targets import Attempt, DeliveryCode
 from stele.service.outgoing import OutgoingAnswer, OutgoingClient
 from stele.service.registry import Registry
@@ -46,7 +47,7 @@ class ExporterSource:
     """
 
     collection = COLLECTION
-    status_collection = STATUS_COLLECTION
+    status_collection = EXPORTERS
 
     def __init__(self, registry: Registry, client: OutgoingClient) -> None:
         self._registry = registry
@@ -54,8 +55,10 @@ class ExporterSource:
 
     def make_follower(self, text: bytes) -> ExporterFollower | None:
         """Return the follower of a stored exporter; None for one that is paused."""
-        exporter = msgspec.json.decode(text, type=StoredExporter)
-        return None if exporter.state == PAUSED else ExporterFollower(self._registry, self._client, exporter)
+        exporter = decode_exporter(text)
+        return (
+            None if exporter.state == ExporterState.PAUSED else ExporterFollower(self._registry, self._client, exporter)
+        )
 
 
 class ExporterFollower:

@@ -42,6 +42,10 @@ REQUEST_SECONDS = "stele.request_seconds"
 """Key of the ASGI scope under which the server leaves how long a request may take; absent: as long as it likes."""
 
 
+SHORT_BODY = "stele.body"
+"""Key of the ASGI scope under which the server leaves a body that it has read already; absent: it has not."""
+
+
 def mounted_prefix(request: Request[Any, Any, Any]) -> str:
     """Return what goes before the paths of links in an answer: '' or the prefix this dialect was asked below."""
     return str(cast("Mapping[str, Any]", request.scope).get(MOUNTED_PREFIX, ""))
@@ -172,6 +176,10 @@ async def read_bytes(request: Request[Any, Any, Any]) -> bytes:
 
     Raises `NotJson` when the client leaves in the middle of it: a defect to the framework.
     """
+    scope = cast("Mapping[str, Any]", request.scope)
+    body: bytes | None = scope.get(SHORT_BODY)
+    if body is not None and len(body) <= (scope["route_handler"].resolve_request_max_body_size() or len(body)):
+        return body
     try:
         return await request.body()
     except InternalServerException:
@@ -187,7 +195,7 @@ def decode_body(body: bytes, shape: type[T]) -> T:
         text = body.decode(json.detect_encoding(body))
     except UnicodeDecodeError as error:
         raise NotJson(f"the body is not JSON: {error}") from None
-    values = _count_values(text)
+    values = _count_values(text) if len(text) > MAX_VALUES else 0
     if values > MAX_VALUES:
         raise TooLarge(f"the body has {values} values, at most {MAX_VALUES} are taken in one request")
     was_collecting = gc.isenabled()

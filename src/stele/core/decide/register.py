@@ -254,11 +254,12 @@ def _require_no_other_spelling(
     state: State, command: RegisterSchema, subject: Subject | None, document: SchemaDocument
 ) -> None:
     """Raise `PreconditionFailed` for a version that may be the document and that the caller has not compared."""
-    if command.compared_seq is None or subject is None:
+    seen = command.compared_seq
+    if seen is None or subject is None or not subject.versions or subject.versions[-1].seq <= seen:
         return
     digests = set(digest_keys(pack_digests(document.digests)))
     for row in reversed(subject.versions):
-        if row.seq <= command.compared_seq:
+        if row.seq <= seen:
             return
         if row.kind.format != document.format or row.state is not VersionState.ACTIVE:
             continue

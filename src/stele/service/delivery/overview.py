@@ -11,8 +11,8 @@ from stele.core.state import State
 from stele.errors import NotFound
 from stele.service import collections
 from stele.service.change_events import parse_position
-from stele.service.delivery.status import EXPORTERS, DeadEvent, DeliveryState, DeliveryStatus, find_status, set_state
 from stele.service.delivery.status import SUBSCRIPTIONS as STATUS
+from stele.service.delivery.status import DeadEvent, DeliveryState, DeliveryStatus, find_status, set_state
 from stele.service.registry import Registry
 
 COLLECTION: Final = "subscriptions"
@@ -66,39 +66,6 @@ async def list_overviews(registry: Registry) -> list[SubscriptionOverview]:
     state = await registry.fresh_state()
     found = collections.items_in(registry, state, COLLECTION)
     return [_describe(state, name, text) for (name,), text in sorted(found.items())]
-
-
-class ExporterOverview(msgspec.Struct, frozen=True):
-    """How far one exporter is that has sent something.
-
-    name             of the exporter
-    status           how far it is
-    waiting_records  records of the log behind its position
-    """
-
-    name: str
-    status: DeliveryStatus
-    waiting_records: int
-
-
-async def list_exporters(registry: Registry) -> list[ExporterOverview]:
-    """Return how far each exporter is, by name; those that have sent nothing yet have no status."""
-    state = await registry.fresh_state()
-    found = state.collections.get(EXPORTERS)
-    # A key is the name and, behind a slash, how often the exporter began anew.
-    keys = sorted((key[0] for key in found.items), key=_split_run) if found is not None else []
-    newest = {_split_run(key)[0]: key for key in keys}
-    statuses = ((name, find_status(state, EXPORTERS, key)) for name, key in newest.items())
-    return [
-        ExporterOverview(name, status, max(state.seq - parse_position(status.position).seq, 0))
-        for name, status in statuses
-        if status is not None
-    ]
-
-
-def _split_run(key: str) -> tuple[str, int]:
-    name, _, run = key.rpartition("/")
-    return name, int(run) if run.isdecimal() else 0
 
 
 async def change_state(registry: Registry, name: str, wanted: DeliveryState) -> SubscriptionOverview:

@@ -15,7 +15,8 @@ from stele.core.access_rule_text import parse_resource
 from stele.core.audit_chain import AuditEntry
 from stele.errors import InvalidRequest
 from stele.service.access_rules import AccessExplanation, RuleList, explain_access, list_rules
-from stele.service.delivery.overview import ExporterOverview, SubscriptionOverview, list_exporters, list_overviews
+from stele.service.delivery.exporters import ExporterOverview, list_exporters
+from stele.service.delivery.overview import SubscriptionOverview, list_overviews
 from stele.ui.pages import Page, PageRequest
 
 _RECORDS: Final = 100
@@ -58,7 +59,7 @@ class AuditTrailPage(msgspec.Struct, frozen=True):
 
 
 class EventsPage(msgspec.Struct, frozen=True):
-    """Who is told of changes, and how far each is; exporters are those that have sent something."""
+    """Who is told of changes, and how far each is."""
 
     subscriptions: Sequence[SubscriptionOverview]
     exporters: Sequence[ExporterOverview]

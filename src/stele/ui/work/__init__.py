@@ -9,17 +9,31 @@ from stele.ui.work import (
     decode_bench,
     deletion,
     delivery,
+    exporters,
     journal,
     pipelines,
     policy,
     recovery,
     refusals,
     register,
+    replications,
     ruleset_impact,
     transfer,
 )
 
-_FORMS = (register, policy, check_bench, decode_bench, deletion, recovery, ruleset_impact, delivery, transfer)
+_FORMS = (
+    register,
+    policy,
+    check_bench,
+    decode_bench,
+    deletion,
+    recovery,
+    ruleset_impact,
+    delivery,
+    exporters,
+    replications,
+    transfer,
+)
 _PAGES = (journal, pipelines, refusals)
 
 

@@ -28,9 +28,7 @@ async def view_subscription(page: PageRequest) -> SubscriptionPage:
     name = page.get_segment("subscription")
     for each in await list_overviews(page.registry):
         if each.id == name:
-            return SubscriptionPage(
-                each, "These pages are read-only (setting ui_read_only)." if page.options.read_only else ""
-            )
+            return SubscriptionPage(each, page.find_refusal(Operation.MANAGE_EXPORTERS, is_change=True))
     raise NotFound(f"There is no subscription '{name}'.")
 
 

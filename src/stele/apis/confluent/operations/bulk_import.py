@@ -22,9 +22,9 @@ from stele.apis.confluent.errors import (
     TooManyAssociations,
     find_error_answer,
 )
-from stele.apis.confluent.models import CreateKekRequest, ExporterRequest
+from stele.apis.confluent.models import CreateKekRequest
 from stele.apis.confluent.names import parse_context, parse_subject_key, qualify_subject, require_valid_key
-from stele.apis.confluent.operations import exporters, keys
+from stele.apis.confluent.operations import keys
 from stele.apis.confluent.operations.keys import current_millis
 from stele.apis.confluent.operations.schemas import Operations
 from stele.apis.confluent.operations.versions import execute_registration
@@ -40,6 +40,9 @@ from stele.protocol import confluent as api
 from stele.protocol.confluent import Association
 from stele.service.access import make_owner
 from stele.service.collections import Changes, Items
+from stele.service.delivery.exporter_definitions import ExporterChange, add_exporter
+from stele.service.delivery.exporters import COLLECTION as EXPORTERS
+from stele.service.delivery.exporters import ExporterState, StoredExporter, read_exporter
 from stele.service.kms import ALGORITHMS
 
 _AT_ONCE = 256
@@ -257,7 +260,7 @@ async def _import_exporters(operations: Operations, rows: Sequence[api.ImportedE
             )
         return {key: data for key, data in after.items() if items.get(key) != data}, found
 
-    return await operations.edit_items(exporters.COLLECTION, change)
+    return await operations.edit_items(EXPORTERS, change)
 
 
 def _import_exporter(
@@ -265,15 +268,15 @@ def _import_exporter(
 ) -> None:
     """Put one exporter among the documents, paused: where it comes from it may still run.
 
-    Raises what `exporters.create_exporter` raises.
+    Raises what `add_exporter` raises.
     """
     operations.registry.access.require(Operation.MANAGE_EXPORTERS, REGISTRY_RESOURCE)
     _require_import_mode(state, SettingsLevel(""))
     key = (row.name,)
     others = {name: data for name, data in items.items() if name != key}
-    before = exporters.read_exporter(items, row.name) if key in items else exporters.StoredExporter(row.name)
-    asked: dict[str, Any] = {name: getattr(row, name) for name in ExporterRequest.__struct_fields__}
+    before = read_exporter(items, row.name) if key in items else StoredExporter(row.name)
+    asked: dict[str, Any] = {name: getattr(row, name) for name in ExporterChange.__struct_fields__}
     asked["config"] = restore_hidden(row.config, before.config)
     at = (before.ts or current_millis()) if row.ts is None else row.ts
-    _, made = exporters.create_exporter(others, ExporterRequest(**asked), at, make_owner())
-    items[key] = msgspec.json.encode(replace(made, state=exporters.PAUSED))
+    _, made = add_exporter(others, ExporterChange(**asked), at, make_owner())
+    items[key] = msgspec.json.encode(replace(made, state=ExporterState.PAUSED))

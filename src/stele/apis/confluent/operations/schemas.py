@@ -74,6 +74,9 @@ from stele.service.registry import Registry
 from stele.service.schemas import PreparedSchema
 from stele.service.usage import Usage
 
+VIA = "confluent"
+"""What the audit trail says of where changes come from."""
+
 T = TypeVar("T")
 
 
@@ -119,13 +122,13 @@ class Operations:
 
     async def execute(self, command: Command, *, expects_change: bool = False) -> Outcome:
         """Carry out a command in the caller's name; see `Registry.execute`."""
-        return await self.registry.execute(command, via="confluent", expects_change=expects_change)
+        return await self.registry.execute(command, via=VIA, expects_change=expects_change)
 
     async def register(
         self, command: RegisterSchema, make_answer: Callable[[State, Version], T], *, expects_change: bool = False
     ) -> T:
         """Register a schema in the caller's name; see `Registry.register`."""
-        _, answer = await self.registry.register(command, make_answer, via="confluent", expects_change=expects_change)
+        _, answer = await self.registry.register(command, make_answer, via=VIA, expects_change=expects_change)
         return answer
 
     # --- documents beside the schemas -------------------------------------------------------------------------------
@@ -136,7 +139,7 @@ class Operations:
 
     async def edit_items(self, collection: str, change: Callable[[Items], tuple[Changes, T]]) -> T:
         """Change documents of a collection in the caller's name; see `collections.edit`."""
-        return await collections.edit_collection(self.registry, collection, change, via="confluent")
+        return await collections.edit_collection(self.registry, collection, change, via=VIA)
 
     # --- finding ----------------------------------------------------------------------------------------------------
 

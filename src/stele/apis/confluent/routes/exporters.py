@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Annotated, Any
 
 from litestar import Request, delete, get, post, put
@@ -11,16 +10,16 @@ from litestar.params import PathParameter
 from stele.apis.confluent import models as api
 from stele.apis.confluent.names import slice_page
 from stele.apis.confluent.operations import exporters
-from stele.apis.confluent.operations.exporters import COLLECTION, PAUSED, STARTING, StoredExporter
-from stele.apis.confluent.operations.keys import current_millis
-from stele.apis.confluent.operations.schemas import Operations, read_stored_body
+from stele.apis.confluent.operations.schemas import VIA
 from stele.apis.confluent.params import NOT_EMPTY, READ, WRITE, InjectedOperations, Limit, Offset
 from stele.apis.http.access import Place, access
 from stele.apis.http.application import openapi_body
-from stele.apis.http.requests import decode_segment
+from stele.apis.http.requests import decode_segment, read_body
 from stele.core.access import Operation
-from stele.service.access import make_owner
-from stele.service.collections import Changes, Items
+from stele.service.delivery import exporter_definitions as definitions
+from stele.service.delivery import exporters as stored
+from stele.service.delivery.exporter_definitions import ExporterChange
+from stele.service.delivery.exporters import COLLECTION, hide_config, read_exporter
 
 _EXPORTER = "/exporters/{name:str}"
 _BODY = openapi_body(api.ExporterRequest)
@@ -40,19 +39,16 @@ async def list_exporters(operations: InjectedOperations, offset: Offset = "", li
 async def create_exporter(operations: InjectedOperations, request: Request[Any, Any, Any]) -> api.ExporterName:
     # POST /exporters
     """Define an exporter."""
-    body = await read_stored_body(operations, request, api.ExporterRequest)
-    return await _change_exporter(
-        operations, lambda items: exporters.create_exporter(items, body, current_millis(), make_owner())
-    )
+    body = await read_body(request, api.ExporterRequest)
+    made = await definitions.create_exporter(operations.registry, exporters.read_change(body), VIA)
+    return api.ExporterName(made.name)
 
 
 @get(_EXPORTER, **READ, opt=access(Operation.MANAGE_EXPORTERS, Place.REGISTRY))
 async def get_exporter(operations: InjectedOperations, name: _Name) -> api.Exporter:
     # GET /exporters/{name}
     """An exporter, its credentials hidden."""
-    return exporters.exporter_out(
-        exporters.read_exporter(await operations.read_items(COLLECTION), decode_segment(name))
-    )
+    return exporters.exporter_out(read_exporter(await operations.read_items(COLLECTION), decode_segment(name)))
 
 
 @put(_EXPORTER, operation_class=_BODY, **WRITE, opt=access(Operation.MANAGE_EXPORTERS, Place.REGISTRY))
@@ -61,25 +57,24 @@ async def update_exporter(
 ) -> api.ExporterName:
     # PUT /exporters/{name}
     """Change an exporter."""
-    body = await read_stored_body(operations, request, api.ExporterRequest)
-    return await _change_exporter(
-        operations,
-        lambda items: exporters.update_exporter(items, decode_segment(name), body, current_millis(), make_owner()),
-    )
+    wanted = exporters.read_change(await read_body(request, api.ExporterRequest))
+    made = await definitions.update_exporter(operations.registry, decode_segment(name), wanted, VIA)
+    return api.ExporterName(made.name)
 
 
 @delete(_EXPORTER, **WRITE, opt=access(Operation.MANAGE_EXPORTERS, Place.REGISTRY))
 async def delete_exporter(operations: InjectedOperations, name: _Name) -> api.ExporterName:
     # DELETE /exporters/{name}
     """Remove an exporter; what it copied stays where it is."""
-    return await _change_exporter(operations, lambda items: exporters.delete_exporter(items, decode_segment(name)))
+    gone = await definitions.delete_exporter(operations.registry, decode_segment(name), VIA)
+    return api.ExporterName(gone.name)
 
 
 @get(f"{_EXPORTER}/status", **READ, opt=access(Operation.MANAGE_EXPORTERS, Place.REGISTRY))
 async def get_status(operations: InjectedOperations, name: _Name) -> api.ExporterStatus:
     # GET /exporters/{name}/status
     """The state of an exporter, and how far it is."""
-    exporter = exporters.read_exporter(await operations.read_items(COLLECTION), decode_segment(name))
+    exporter = read_exporter(await operations.read_items(COLLECTION), decode_segment(name))
     return exporters.status_out(operations.registry.state, exporter)
 
 
@@ -87,7 +82,7 @@ async def get_status(operations: InjectedOperations, name: _Name) -> api.Exporte
 async def get_exporter_config(operations: InjectedOperations, name: _Name) -> dict[str, str]:
     # GET /exporters/{name}/config
     """The configuration of an exporter, its credentials hidden."""
-    return exporters.config_out(exporters.read_exporter(await operations.read_items(COLLECTION), decode_segment(name)))
+    return hide_config(read_exporter(await operations.read_items(COLLECTION), decode_segment(name)))
 
 
 @put(
@@ -101,48 +96,36 @@ async def update_exporter_config(
 ) -> api.ExporterName:
     # PUT /exporters/{name}/config
     """Replace the configuration of an exporter; it may also be sent as a member `config`."""
-    body = await read_stored_body(operations, request, _CONFIG)
+    body = await read_body(request, _CONFIG)
     inner = body.get("config")
     config = inner if isinstance(inner, dict) else {k: v for k, v in body.items() if isinstance(v, str)}
-    return await _change_exporter(
-        operations,
-        lambda items: exporters.update_config(items, decode_segment(name), config, current_millis(), make_owner()),
-    )
+    wanted = ExporterChange(config=config)
+    made = await definitions.update_exporter(operations.registry, decode_segment(name), wanted, VIA)
+    return api.ExporterName(made.name)
 
 
 @put(f"{_EXPORTER}/pause", **WRITE, opt=access(Operation.MANAGE_EXPORTERS, Place.REGISTRY))
 async def pause_exporter(operations: InjectedOperations, name: _Name) -> api.ExporterName:
     # PUT /exporters/{name}/pause
     """Let an exporter rest; it goes on from there when it is resumed."""
-    return await _change_exporter(
-        operations, lambda items: exporters.change_state(items, decode_segment(name), PAUSED, current_millis())
-    )
+    made = await stored.pause_exporter(operations.registry, decode_segment(name), VIA)
+    return api.ExporterName(made.name)
 
 
 @put(f"{_EXPORTER}/resume", **WRITE, opt=access(Operation.MANAGE_EXPORTERS, Place.REGISTRY))
 async def resume_exporter(operations: InjectedOperations, name: _Name) -> api.ExporterName:
     # PUT /exporters/{name}/resume
     """Let an exporter run on, also one that an error stopped."""
-    made = await _change_exporter(
-        operations, lambda items: exporters.change_state(items, decode_segment(name), STARTING, current_millis())
-    )
-    await exporters.clear_failure(operations.registry, decode_segment(name))
-    return made
+    made = await stored.resume_exporter(operations.registry, decode_segment(name), VIA)
+    return api.ExporterName(made.name)
 
 
 @put(f"{_EXPORTER}/reset", **WRITE, opt=access(Operation.MANAGE_EXPORTERS, Place.REGISTRY))
 async def reset_exporter(operations: InjectedOperations, name: _Name) -> api.ExporterName:
     # PUT /exporters/{name}/reset
     """Set an exporter back to the beginning."""
-    return await _change_exporter(
-        operations, lambda items: exporters.reset_offset(items, decode_segment(name), current_millis())
-    )
-
-
-async def _change_exporter(
-    operations: Operations, change: Callable[[Items], tuple[Changes, StoredExporter]]
-) -> api.ExporterName:
-    return api.ExporterName((await operations.edit_items(COLLECTION, change)).name)
+    made = await stored.reset_exporter(operations.registry, decode_segment(name), VIA)
+    return api.ExporterName(made.name)
 
 
 ROUTES = [

@@ -38,6 +38,7 @@ from stele.apis.confluent.params import (
     InjectedOperations,
     Limit,
     Offset,
+    Options,
     References,
     Shape,
     Subject,
@@ -58,6 +59,7 @@ from stele.apis.confluent.translate import (
 from stele.apis.http.access import Place, access
 from stele.apis.http.application import openapi_body
 from stele.apis.http.dependencies import REPEATABLE
+from stele.apis.http.plain_endpoints import PLAIN
 from stele.apis.http.requests import read_body
 from stele.core import model, queries
 from stele.core.access import Operation
@@ -69,6 +71,7 @@ from stele.errors import MalformedSchema, SubjectNotFound, VersionNotFound
 from stele.protocol.confluent import ImportRequest, ImportResponse
 
 _SCHEMA_BODY = openapi_body(api.RegisterSchemaRequest)
+_ASKED_MOST: Options = {REPEATABLE: True, PLAIN: True}
 
 
 @get(with_context_prefix("/subjects"), **READ, opt=access(Operation.LIST, Place.LIST))
@@ -107,7 +110,7 @@ async def list_subjects(
     with_context_prefix("/subjects/{subject:str}"),
     operation_class=_SCHEMA_BODY,
     **WRITE,
-    opt=access(Operation.READ) | {REPEATABLE: True},
+    opt=access(Operation.READ) | _ASKED_MOST,
 )
 async def look_up_schema(
     operations: InjectedOperations,
@@ -168,7 +171,7 @@ async def list_versions(
     with_context_prefix("/subjects/{subject:str}/versions"),
     operation_class=_SCHEMA_BODY,
     **WRITE,
-    opt=access(Operation.REGISTER) | {REPEATABLE: True},
+    opt=access(Operation.REGISTER) | _ASKED_MOST,
 )
 async def register_schema(
     operations: InjectedOperations,
@@ -334,9 +337,7 @@ async def tag_version(
 _CHECKS = "/compatibility/subjects/{subject:str}/versions"
 
 
-@post(
-    with_context_prefix(_CHECKS), operation_class=_SCHEMA_BODY, **WRITE, opt=access(Operation.READ) | {REPEATABLE: True}
-)
+@post(with_context_prefix(_CHECKS), operation_class=_SCHEMA_BODY, **WRITE, opt=access(Operation.READ) | _ASKED_MOST)
 async def check_against_all(
     operations: InjectedOperations,
     request: Request[Any, Any, Any],
@@ -357,7 +358,7 @@ async def check_against_all(
     with_context_prefix(f"{_CHECKS}/{{version:str}}"),
     operation_class=_SCHEMA_BODY,
     **WRITE,
-    opt=access(Operation.READ) | {REPEATABLE: True},
+    opt=access(Operation.READ) | _ASKED_MOST,
 )
 async def check_against_version(
     operations: InjectedOperations,
