@@ -385,6 +385,10 @@ class SecretsLocked(Unavailable):
     """Secrets in the log are sealed with a key that this server does not have."""
 
 
+class StoreUnreadable(Unavailable):
+    """The store does not answer, and a request that only reads needs it; nothing was done, so it may be sent again."""
+
+
 class StoreTimeout(StoreError):
     """The log did not answer in time; the outcome of a write was looked up and is unknown still."""
 

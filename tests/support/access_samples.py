@@ -170,6 +170,7 @@ CONFLUENT: dict[str, Sample] = {
         body={"versions": [{"subject": SUBJECT, "version": 7, "id": 70, "schema": NEXT_TEXT}]}, each=True
     ),
     "get_config": Sample(),
+    "get_settings_of_levels": Sample(body={"levels": [SUBJECT]}),
     "change_config": Sample(body={"compatibility": "FULL"}),
     "delete_config": Sample(),
     "get_mode": Sample(query="defaultToGlobal=true"),

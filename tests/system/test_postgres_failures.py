@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+import httpx
 import pytest
 from tests.support.postgres import PostgresServer, postgres, standby_of
 from tests.support.server_process import Answer, call, serving
@@ -63,6 +64,42 @@ def test_a_standby_takes_over(primary: PostgresServer, tmp_path: Path) -> None:
                 assert found[:20] == ids
                 assert len(set(found)) == 22
                 _until(lambda url=node.url: call(f"{url}/health/ready").status == 200)
+
+
+def test_reads_while_the_server_is_stopped(primary: PostgresServer, tmp_path: Path) -> None:
+    """Reads of every dialect are answered or say 503 and when to ask again, never 500; they work when it is back."""
+    with serving("--store", primary.url(primary.create_database()), folder=tmp_path) as node:
+        first = _register(node.url, 0).body["id"]
+        reads = (
+            f"/schemas/ids/{first}",
+            f"/schemas/ids/{first + 1}",
+            "/subjects/s/versions/1",
+            "/subjects/s/versions/latest",
+            "/api/history/s",
+            "/schemagroups",
+            "/xregistry/schemagroups",
+            "/openschema/subjects/s/versions/1/schema",
+            "/pravega/v1/groups/s/schemas",
+            "/schema-registry/v1/cluster/default/tenants",
+            "/schema-repo/s/latest",
+            "/ui/subjects/s",
+        )
+        before = [_ask(node.url + path)[0] for path in reads]
+        assert before == [200, 404, *[200] * (len(reads) - 2)]
+        primary.stop()
+        for path, status in zip(reads, before, strict=True):
+            answer, retry_after = _ask(node.url + path)
+            assert answer == status or (answer == 503 and retry_after), path
+        assert _ask(f"{node.url}/subjects/s/versions/latest")[0] == 503
+        assert _ask(f"{node.url}/schemas/ids/{first + 1}")[0] == 503
+        primary.start()
+        _until(lambda: [_ask(node.url + path)[0] for path in reads] == before)
+
+
+def _ask(url: str) -> tuple[int, str | None]:
+    """Status and `Retry-After` of an answer."""
+    answer = httpx.get(url, timeout=30)
+    return answer.status_code, answer.headers.get("retry-after")
 
 
 @pytest.fixture

@@ -33,7 +33,7 @@ from stele.core.model import (
 )
 from stele.core.policy import BACKWARD, Policy
 from stele.core.rulesets import FIRST
-from stele.core.state import State
+from stele.core.state import OWN, State, settings_slot
 from stele.core.traversal import (
     find_creator,
     find_version,
@@ -106,8 +106,8 @@ def mode_for(state: State, level: SettingsLevel) -> Mode:
     namespace = None if level.namespace is None else state.namespaces.get(level.namespace)
     if namespace is None or not namespace.modes:
         return state.mode or Mode.READWRITE
-    modes = (state.mode_at(place) for place in _levels_upwards(level))
-    return next((mode for mode in modes if mode is not None), Mode.READWRITE)
+    own, of_namespace = namespace.modes.get(settings_slot(level)), namespace.modes.get(OWN)
+    return own or of_namespace or state.mode or Mode.READWRITE
 
 
 def ruleset_version(state: State, format_name: str, name: str) -> int:

@@ -387,6 +387,20 @@ class ImportResponse(msgspec.Struct, frozen=True):
     refused: list[ImportRefusal]
 
 
+class LevelConfigsRequest(msgspec.Struct, frozen=True):
+    """Levels whose settings and modes are asked for: subjects, contexts as `:.team:`, '' for the default context."""
+
+    levels: list[str] = []
+
+
+class LevelConfig(msgspec.Struct, frozen=True, omit_defaults=True):
+    """What a level shows as its settings and its mode; None where it has none."""
+
+    level: str
+    config: Config | None = None
+    mode: str | None = None
+
+
 # --- the server -------------------------------------------------------------------------------------------------------
 
 

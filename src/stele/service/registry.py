@@ -302,6 +302,19 @@ class Registry:
         outcome: cmd.Outcome = await self._execute_for_caller(command, via, expects_change=expects_change)
         return outcome
 
+    async def execute_and_read(
+        self, command: cmd.Command, read: Callable[[State, Any], T], *, via: str = "", expects_change: bool = False
+    ) -> T:
+        """Carry out a command as `execute` does, and return what is read in the very state that it leaves.
+
+        A moment later others may have undone it.
+        """
+        run = copy_context().run
+        answer: T = await self._execute_for_caller(
+            command, via, expects_change=expects_change, read=lambda state, outcome: run(read, state, outcome)
+        )
+        return answer
+
     async def register(
         self,
         command: cmd.RegisterSchema,
@@ -310,22 +323,13 @@ class Registry:
         via: str = "",
         expects_change: bool = False,
     ) -> tuple[cmd.Registration, T]:
-        """Register a schema as `execute` does, and return the outcome and the answer made of the version.
+        """Register a schema, and return the outcome and the answer made of the version, as `execute_and_read` does."""
 
-        make_answer is called in the very state that the registration leaves, or finds its version in. A moment later
-        somebody may have deleted the version, or have given its number to another one.
-        """
-
-        def read(state: State, outcome: cmd.Outcome) -> tuple[cmd.Registration, T]:
-            assert isinstance(outcome, cmd.Registration)
+        def read(state: State, outcome: cmd.Registration) -> tuple[cmd.Registration, T]:
             version = queries.get_version(state, outcome.key, outcome.version_number, queries.ACTIVE_OR_SOFT_DELETED)
-            return outcome, context.run(make_answer, state, version)
+            return outcome, make_answer(state, version)
 
-        context = copy_context()
-        answered: tuple[cmd.Registration, T] = await self._execute_for_caller(
-            command, via, expects_change=expects_change, read=read
-        )
-        return answered
+        return await self.execute_and_read(command, read, via=via, expects_change=expects_change)
 
     async def _execute_for_caller(
         self, command: cmd.Command, via: str, *, expects_change: bool, read: AnswerReader | None = None

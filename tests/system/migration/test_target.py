@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterator
+from typing import Any
 from uuid import UUID
 
 import httpx
@@ -16,6 +17,7 @@ from tests.system.migration.histories import Step, play, record, register
 from tests.unit.migrate.samples import dump, row
 
 from stele.client import Retry, SchemaRegistryClient
+from stele.client.request import Request
 from stele.migrate import registry_reader, registry_writer, topic_reader
 from stele.migrate.compare import DifferenceKind, compare_dumps
 from stele.migrate.extras import MigratedDek, MigratedKek, RegistryExtras
@@ -222,7 +224,7 @@ class _Dying(httpx.BaseTransport):
         self._writes = writes
 
     def handle_request(self, request: httpx.Request) -> httpx.Response:
-        if request.method != "GET":
+        if request.method != "GET" and request.url.path != "/config:batchGet":
             self._writes -= 1
             if self._writes < 0:
                 raise httpx.ConnectError("gone")
@@ -252,14 +254,14 @@ def test_an_import_that_is_cut_off_can_be_finished(there: Box, writes: int, monk
 
 
 class _Plain(httpx.BaseTransport):
-    """A registry of another make: it knows no bulk import, and says so in one of two ways."""
+    """A registry of another make: it knows neither of our requests for many at once, and says so in one of two ways."""
 
     def __init__(self, registry: Box, status: int) -> None:
         self._registry = registry
         self._status = status
 
     def handle_request(self, request: httpx.Request) -> httpx.Response:
-        if request.url.path == "/subjects:import":
+        if request.url.path in {"/subjects:import", "/config:batchGet"}:
             return httpx.Response(self._status, json={"error_code": self._status, "message": "no"})
         return self._registry.transport.handle_request(request)
 
@@ -279,6 +281,48 @@ def test_other_makes_take_one_after_the_other(there: Box, status: int) -> None:
     refused = registry_writer.apply_import(replace(MANY, extras=KEYS), plain)
     assert [row.name for row in refused] == ["kek . k", "dek k s1 AES256_GCM 3"]
     assert there.client.mode() == "READWRITE"
+
+
+def test_settings_are_read_at_once_as_they_are_one_by_one(there: Box, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Settings and modes of all kinds of levels: many in a request say what each alone says, page for page."""
+    monkeypatch.setattr(registry_reader, "PAGE", 2)
+    source = replace(
+        dump(row("s", 1, 1, '"int"'), row("a/b %41", 1, 2, '"long"'), row(":.t:x", 1, 1, '"int"')),
+        configs={
+            "": Config(compatibility_level="FULL"),
+            ":.t:": Config(compatibility_level="NONE"),
+            "a/b %41": Config(compatibility_level="FORWARD", normalize=True),
+            "only-settings": Config(compatibility_level="NONE"),
+        },
+        modes={":.t:": "READONLY", "s": "IMPORT"},
+    )
+    assert registry_writer.apply_import(source, there.client) == []
+    at_once = registry_reader.read_registry(there.client, levels=["only-settings"])
+    monkeypatch.setattr(registry_reader, "_read_settings_at_once", lambda *_: None)
+    assert registry_reader.read_registry(there.client, levels=["only-settings"]) == at_once
+    assert (at_once.configs, at_once.modes) == (source.configs, source.modes)
+
+
+def test_reading_asks_few_questions(there: Box, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The number of requests does not grow with that of subjects."""
+    asked: list[str] = []
+    send = there.client.send
+
+    def count(request: Request[Any]) -> Any:
+        asked.append(request.path)
+        return send(request)
+
+    monkeypatch.setattr(there.client, "send", count)
+    registry_reader.read_registry(there.client)
+    few = len(asked)
+    asked.clear()
+    versions = [
+        row(f"s{number}", 1, number + 1, f'{{"type": "fixed", "name": "F{number}", "size": 1}}') for number in range(30)
+    ]
+    assert registry_writer.apply_import(dump(*versions), there.client) == []
+    asked.clear()
+    assert len(registry_reader.read_registry(there.client).versions) == 30
+    assert len(asked) <= few + 2
 
 
 def test_keys_follow_their_source(there: Box) -> None:

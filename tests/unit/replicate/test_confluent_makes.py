@@ -72,7 +72,8 @@ class OtherMake(httpx.BaseTransport):
 
 def karapace(box: RegistryBox, *more: str) -> OtherMake:
     """Karapace: no pages, no contexts, no mode but READWRITE; more names parameters that it ignores besides."""
-    missing = (("PUT", "/mode"), ("DELETE", "/mode"), ("GET", "/contexts"), ("POST", "/subjects:import"))
+    ours = (("POST", "/subjects:import"), ("POST", "/config:batchGet"))
+    missing = (("PUT", "/mode"), ("DELETE", "/mode"), ("GET", "/contexts"), *ours)
     return OtherMake(box, missing=missing, ignored=("offset", "limit", "subjectPrefix", "aliases", *more))
 
 

@@ -30,6 +30,7 @@ SEGMENTS = (
     "subjects:import",
     "schemas",
     "config",
+    "config:batchGet",
     "mode",
     "contexts",
     "compatibility",

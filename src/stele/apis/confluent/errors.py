@@ -27,7 +27,7 @@ from stele.apis.confluent.names import (
 )
 from stele.apis.confluent.options import ConfluentOptions
 from stele.apis.confluent.profiles import PROFILES, ProfileName
-from stele.apis.http.errors import error_headers, find_by_class, log_failure
+from stele.apis.http.errors import classify_outage, error_headers, find_by_class, log_failure
 from stele.apis.http.requests import NotJson, WrongShape, decode_segment
 from stele.core.findings import Finding
 from stele.core.model import SubjectKey
@@ -358,6 +358,7 @@ ERROR_TABLE: ErrorTable = {
     err.Unauthenticated: (401, 401, _plain_message),
     err.Unavailable: (500, 50001, _plain_message),
     err.StoreTimeout: (500, 50002, _plain_message),
+    err.StoreUnreadable: (503, 503, _plain_message),
     err.Overloaded: (503, 503, _plain_message),
     err.NotInstalled: (501, 501, _plain_message),
     err.SteleError: (500, 500, _plain_message),
@@ -456,6 +457,7 @@ def create_error_handler(
     """The exception handler of the application."""
 
     def handle(request: Request[Any, Any, Any], error: Exception) -> Response[ErrorMessage | RefusedBodyMessage]:
+        error = classify_outage(request, error)
         fault = find_error_answer(error, _error_context(request, options))
         body = ErrorMessage(fault.code, fault.message)
         if fault.status >= 500 and not isinstance(error, err.Invalid):

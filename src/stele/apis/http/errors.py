@@ -6,9 +6,22 @@ from collections.abc import Mapping
 from http import HTTPStatus
 from typing import Any, Final, TypeVar
 
+from litestar import Request
 from litestar.exceptions import HTTPException
 
-from stele.errors import Incompatible, NotInstalled, SteleError, TimeLimitReached, TooManyRequests, Unavailable
+from stele.apis.http.access import find_access
+from stele.core.access import Operation
+from stele.errors import (
+    Incompatible,
+    NotInstalled,
+    SteleError,
+    StoreError,
+    StoreTimeout,
+    StoreUnreadable,
+    TimeLimitReached,
+    TooManyRequests,
+    Unavailable,
+)
 
 T = TypeVar("T")
 
@@ -33,6 +46,21 @@ def error_message(error: Exception) -> str:
     if isinstance(error, HTTPException):
         return HTTPStatus(error.status_code).phrase
     return "the registry failed; its log says how"
+
+
+def classify_outage(request: Request[Any, Any, Any], error: Exception) -> Exception:
+    """Return `StoreUnreadable` for a store that did not answer a request that only reads, else the error itself.
+
+    What a write has done in such a store may be unknown, and damage does not pass: their errors stay what they are.
+    """
+    if type(error) not in {StoreError, StoreTimeout}:
+        return error
+    wanted = find_access(request.scope["route_handler"])
+    is_read = request.method in {"GET", "HEAD"} or (wanted is not None and wanted.operation in _READING)
+    return StoreUnreadable(str(error)) if is_read else error
+
+
+_READING: Final = frozenset({Operation.LIST, Operation.READ})
 
 
 def log_failure(logger: Any, path: str, error: Exception) -> None:

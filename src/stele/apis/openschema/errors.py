@@ -14,7 +14,7 @@ from litestar.exceptions import HTTPException
 from litestar.openapi.datastructures import ResponseSpec
 
 from stele import errors as err
-from stele.apis.http.errors import error_headers, error_message, find_by_class, log_failure
+from stele.apis.http.errors import classify_outage, error_headers, error_message, find_by_class, log_failure
 from stele.apis.openschema.models import MEDIA_TYPE
 
 _logger = structlog.get_logger("stele.openschema")
@@ -41,6 +41,7 @@ CODES: dict[type[Exception], int] = {
     err.StoreTimeout: 50002,
     err.NotInstalled: 50101,
     err.Overloaded: 50301,
+    err.StoreUnreadable: 50301,
 }
 """Codes by error class."""
 
@@ -56,7 +57,7 @@ ERROR_RESPONSES = {
         (422, "42201: the request or the schema is malformed; 42202: the version is"),
         (429, "42901: more requests than the server takes from one caller; try again after the seconds of Retry-After"),
         (500, "50001: the store failed; 50002: it did not answer in time"),
-        (503, "50301: the server has too much to do; try again after the seconds of Retry-After"),
+        (503, "50301: too much to do, or the store cannot be read; try again after the seconds of Retry-After"),
     )
 }
 
@@ -71,6 +72,7 @@ def code_of(error: Exception) -> int:
 
 def handle_error(request: Request[Any, Any, Any], error: Exception) -> Response[OpenSchemaErrorBody]:
     """Answer an error: the exception handler of the application."""
+    error = classify_outage(request, error)
     code = code_of(error)
     if code >= 50000:
         log_failure(_logger, request.scope["path"], error)

@@ -34,12 +34,13 @@ from stele.core.commands import (
     RegisterSchema,
     Registration,
     SubjectDefaults,
+    Transaction,
 )
 from stele.core.model import Attachments, Numbering, SettingsLevel, Subject, SubjectKey
 from stele.core.policy import BACKWARD, find_policy
 from stele.core.state import State
 from stele.errors import AlreadyExists, InvalidName, SubjectNotFound
-from stele.service.retry import Overtaken, retry_when_overtaken
+from stele.service.retry import retry_when_overtaken
 
 _SUBJECT = "/subjects/{subject:str}"
 
@@ -89,43 +90,49 @@ async def put_subject(
     key = SubjectKey(namespace, body.subject)
     operations.registry.access.require(Operation.REGISTER, subject_resource(key))
 
+    def read(state: State, _: Any) -> api.SubjectBody:
+        made = state.find_subject(key)
+        assert made is not None  # The state is the one that the change leaves.
+        return translate.subject_body(state, made)
+
     async def put(state: State) -> api.SubjectBody:
         subject = state.find_subject(key)
-        await (
-            _create_subject(operations, key, body)
+        change = (
+            _describe_creation(operations, key, body)
             if subject is None
-            else _change_subject(operations, state, subject, body)
+            else await _describe_change(operations, state, subject, body)
         )
-        state = operations.registry.state
-        changed = state.find_subject(key)
-        if changed is None:
-            raise Overtaken
-        return translate.subject_body(state, changed)
+        # Who deletes the subject right after this must not make it be created a second time.
+        return await operations.registry.execute_and_read(change, read, via=DIALECT)
 
     # Either error means that somebody was faster: then the other one of the two commands is right.
     return await retry_when_overtaken(operations.registry, put, conflicts=(AlreadyExists, SubjectNotFound))
 
 
-async def _create_subject(operations: Operations, key: SubjectKey, body: api.SubjectInput) -> None:
+def _describe_creation(operations: Operations, key: SubjectKey, body: api.SubjectInput) -> CreateSubject:
+    """Return the command that creates a subject."""
     policy = translate.parse_policy(body.compatibility)
     settings = operations.registry.state.settings_at(SettingsLevel(*key))
     if policy is None and settings is not None:  # Another dialect prepared one for a subject of this name.
         policy = settings.policy
     defaults = SubjectDefaults(Numbering.NEVER_REUSE, policy=policy or BACKWARD)
     dialect_data = translate.subject_data(None, body, now_after(0))
-    await operations.execute(CreateSubject(key, defaults, body.description or "", dialect_data=dialect_data))
+    return CreateSubject(key, defaults, body.description or "", dialect_data=dialect_data)
 
 
-async def _change_subject(operations: Operations, state: State, subject: Subject, body: api.SubjectInput) -> None:
+async def _describe_change(
+    operations: Operations, state: State, subject: Subject, body: api.SubjectInput
+) -> Transaction:
+    """Return the command that changes a subject. Raises `Incompatible` for a policy that its versions violate."""
+    commands: list[Any] = []
     policy = translate.parse_policy(body.compatibility)
     if policy is not None and policy != queries.policy_for(state, subject.key):
         await require_consistent(operations.registry, state, subject, policy, max_pairs=operations.options.max_pairs)
-        await operations.execute(ChangeSettings(SettingsLevel(*subject.key), {"policy": policy}))
+        commands.append(ChangeSettings(SettingsLevel(*subject.key), {"policy": policy}))
     dialect_data = translate.subject_data(subject.dialect_data, body, now_after(translate.modified_at(state, subject)))
     description = subject.description if body.description is None else body.description
-    await operations.execute(
-        ChangeSubject(subject.key, description, subject.labels, dialect_data, subject.default_version)
-    )
+    commands.append(ChangeSubject(subject.key, description, subject.labels, dialect_data, subject.default_version))
+    return Transaction(tuple(commands))
 
 
 @delete(_SUBJECT, **READ, opt=access(Operation.DELETE))

@@ -12,7 +12,7 @@ from litestar.exceptions import HTTPException
 from litestar.openapi.datastructures import ResponseSpec
 
 from stele import errors as err
-from stele.apis.http.errors import error_headers, find_by_class, log_failure
+from stele.apis.http.errors import classify_outage, error_headers, find_by_class, log_failure
 
 _logger = structlog.get_logger("stele.pravega")
 
@@ -44,6 +44,7 @@ REPLIES: dict[type[Exception], tuple[int, Wording]] = {
     err.Unauthenticated: (401, str),
     err.Unavailable: (500, str),
     err.Overloaded: (503, str),
+    err.StoreUnreadable: (503, str),
     err.NotInstalled: (501, str),
     err.SteleError: (500, str),
 }
@@ -59,6 +60,7 @@ ERROR_RESPONSES = {
         (412, "The codec is not registered with the group"),
         (417, "The group takes another serialization format, which the body names"),
         (429, "More requests than the server takes from one caller; try again after the seconds of Retry-After"),
+        (503, "Too much to do, or the store cannot be read; try again after the seconds of Retry-After"),
     )
 }
 
@@ -79,6 +81,7 @@ def describe_error(error: Exception) -> ErrorReply:
 
 def handle_error(request: Request[Any, Any, Any], error: Exception) -> Response[str]:
     """Answer an error: the exception handler of the application."""
+    error = classify_outage(request, error)
     reply = describe_error(error)
     if reply.status >= 500:
         log_failure(_logger, request.scope["path"], error)

@@ -16,7 +16,7 @@ from litestar.exceptions import HTTPException
 from litestar.openapi.datastructures import ResponseSpec
 
 from stele import errors as err
-from stele.apis.http.errors import error_headers, error_message, find_by_class, log_failure
+from stele.apis.http.errors import classify_outage, error_headers, error_message, find_by_class, log_failure
 
 _logger = structlog.get_logger("stele.rocketmq")
 
@@ -69,6 +69,7 @@ ERROR_RESPONSES = {
         (422, "42201: the text is no schema of its type"),
         (429, "42901: more requests than the server takes from one caller; try again after the seconds of Retry-After"),
         (500, "50001: the store failed"),
+        (503, "50301: too much to do, or the store cannot be read; try again after the seconds of Retry-After"),
     )
 }
 
@@ -85,6 +86,7 @@ def numbers_of(error: Exception) -> ErrorNumbers:
 
 def handle_error(request: Request[Any, Any, Any], error: Exception) -> Response[RocketmqErrorBody]:
     """Answer an error: the exception handler of the application."""
+    error = classify_outage(request, error)
     numbers = numbers_of(error)
     if numbers.http_status >= 500:
         log_failure(_logger, request.scope["path"], error)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
-from litestar import Request, delete, get, put
+from litestar import Request, delete, get, post, put
 
 from stele.apis.confluent import karapace
 from stele.apis.confluent import models as api
@@ -22,16 +22,18 @@ from stele.apis.confluent.params import (
     Subject,
     with_context_prefix,
 )
-from stele.apis.http.access import access
+from stele.apis.http.access import Place, access
 from stele.apis.http.application import openapi_body
 from stele.apis.http.requests import read_body, read_bytes
 from stele.core import queries
-from stele.core.access import Operation
+from stele.core.access import Operation, level_resource
 from stele.core.commands import ChangeSettings, ClearMode, ClearSettings, ModeOutcome, SetMode, SettingsOutcome
 from stele.core.decide.decision import require_writable
 from stele.core.model import DEFAULT_NAMESPACE, Mode, Settings, SettingsLevel, SubjectKey
 from stele.core.policy import BACKWARD, Policy
+from stele.core.state import State
 from stele.errors import ModeChangeRefused, SettingNotFound, SubjectNotFound, TooLarge, UnknownMode
+from stele.protocol.confluent import LevelConfig, LevelConfigsRequest
 from stele.service.validators import require_known
 
 _CONFIG = [*with_context_prefix("/config"), *with_context_prefix("/config/{subject:str}")]
@@ -53,13 +55,10 @@ async def get_config(
     state = await operations.registry.fresh_state()
     if is_true(default_to_global):
         return words.config_out(queries.settings_for(state, level), words.find_effective_policy(state, level))
-    own = state.settings_at(level)
-    if level == _TOP:
-        return words.config_out(own or Settings(), (own.policy if own is not None else None) or BACKWARD)
-    policy = words.find_default_policy(state, level)
-    if own is None and policy is None:
+    found = _find_config(state, level)
+    if found is None:
         raise SettingNotFound(level_name(level), "compatibility")
-    return words.config_out(own or Settings(), words.find_effective_policy(state, level))
+    return found
 
 
 @put(_CONFIG, operation_class=openapi_body(api.ConfigUpdateRequest), **WRITE, opt=access(Operation.CHANGE_POLICY))
@@ -119,18 +118,13 @@ async def get_mode(
     """The mode of a level, or the one in force there."""
     level = parse_level(subject, context)
     state = await operations.registry.fresh_state()
-    own = state.mode_at(level)
-    if operations.profile.mode_falls_back and level.subject is not None:
-        if state.find_subject(SubjectKey(level.namespace or "", level.subject)) is None and (
-            own is None and state.settings_at(level) is None
-        ):
-            raise SubjectNotFound(level_name(level))
-        own = queries.mode_for(state, level)
-    elif is_true(default_to_global) or state.mode_at(_TOP) is Mode.READONLY_OVERRIDE:
-        own = queries.mode_for(state, level)
-    elif own is None and level != _TOP:
-        raise SettingNotFound(level_name(level), "mode")
-    return api.ModeBody((own or Mode.READWRITE).value)
+    mode = _find_mode(operations, state, level)
+    falls_back = operations.profile.mode_falls_back and level.subject is not None
+    if is_true(default_to_global) and not falls_back:
+        mode = queries.mode_for(state, level)
+    if mode is None:
+        raise SubjectNotFound(level_name(level)) if falls_back else SettingNotFound(level_name(level), "mode")
+    return api.ModeBody(mode.value)
 
 
 @put(_MODE, operation_class=openapi_body(api.ModeUpdateRequest), **WRITE, opt=access(Operation.CHANGE_POLICY))
@@ -170,6 +164,50 @@ async def delete_mode(
     return api.ModeBody(before.value if before is not None else None)
 
 
+@post(
+    "/config:batchGet",
+    operation_class=openapi_body(LevelConfigsRequest),
+    **WRITE,
+    opt=access(Operation.READ, Place.INSIDE),
+)
+async def get_settings_of_levels(operations: InjectedOperations, request: Request[Any, Any, Any]) -> list[LevelConfig]:
+    # POST /config:batchGet
+    """The settings and modes that `GET /config/…` and `GET /mode/…` show of many levels, in their order."""
+    asked = (await read_body(request, LevelConfigsRequest)).levels
+    if len(asked) > (most := operations.options.max_schemas):
+        raise TooLarge(f"the request names {len(asked)} levels, more than {most}")
+    state = await operations.registry.fresh_state()
+    found = []
+    async for name in operations.registry.time_slices.iterate(asked):
+        level = parse_level(name)
+        operations.registry.access.require(Operation.READ, level_resource(level))
+        mode = _find_mode(operations, state, level)
+        found.append(LevelConfig(name, _find_config(state, level), mode.value if mode is not None else None))
+    return found
+
+
+def _find_config(state: State, level: SettingsLevel) -> api.Config | None:
+    """What a level shows as its settings; None where it has none."""
+    own = state.settings_at(level)
+    if level == _TOP:
+        return words.config_out(own or Settings(), (own.policy if own is not None else None) or BACKWARD)
+    if own is None and words.find_default_policy(state, level) is None:
+        return None
+    return words.config_out(own or Settings(), words.find_effective_policy(state, level))
+
+
+def _find_mode(operations: Operations, state: State, level: SettingsLevel) -> Mode | None:
+    """What a level shows as its mode; None where it has none."""
+    own = state.mode_at(level)
+    if operations.profile.mode_falls_back and level.subject is not None:
+        key = SubjectKey(level.namespace or "", level.subject)
+        is_known = state.find_subject(key) is not None or own is not None or state.settings_at(level) is not None
+        return queries.mode_for(state, level) if is_known else None
+    if state.mode_at(_TOP) is Mode.READONLY_OVERRIDE:
+        return queries.mode_for(state, level)
+    return own or (Mode.READWRITE if level == _TOP else None)
+
+
 def _meant_mode(operations: Operations, level: SettingsLevel, mode: Mode | None) -> Mode | None:
     """Return the mode to store: READONLY_OVERRIDE wins over other levels only in releases that have it so."""
     if mode is Mode.READONLY_OVERRIDE and level == _TOP and not operations.profile.override_wins:
@@ -182,4 +220,4 @@ def _require_mutable(operations: Operations) -> None:
         raise ModeChangeRefused("Mode changes are not allowed")
 
 
-ROUTES = [get_config, change_config, delete_config, get_mode, change_mode, delete_mode]
+ROUTES = [get_config, change_config, delete_config, get_mode, change_mode, delete_mode, get_settings_of_levels]

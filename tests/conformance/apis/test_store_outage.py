@@ -1,0 +1,129 @@
+"""Every endpoint that only reads, asked while the store is away: what memory has, or 503 with `Retry-After`."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator
+from typing import Any
+
+import httpx
+import pytest
+import pytest_asyncio
+from tests.support.access_samples import SAMPLES
+from tests.support.access_world import Endpoint, World, list_endpoints
+
+from stele.core.access import Operation
+from stele.core.ports import Log
+from stele.errors import StoreError, StoreTimeout
+from stele.server.dialects import MOUNTS, DialectEntry
+from stele.service.registry import Registry
+from stele.storage import open_log
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
+_WHY = "The store db.example:5432/registry cannot be reached: connection refused"
+
+
+class Outage:
+    """A log in a store that can go away, and that is asked before anything that may have changed."""
+
+    def __init__(self, log: Log) -> None:
+        self._log = log
+        self.failure: StoreError | None = None
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._log, name)
+
+    @property
+    def notices_at_once(self) -> bool:
+        """Only the store itself knows what was written."""
+        return False
+
+    def has_changed(self) -> bool:
+        """While the store is away, nobody knows."""
+        return self.failure is not None or self._log.has_changed()
+
+    async def head(self) -> int:
+        """Fails while the store is away."""
+        self._require_store()
+        return await self._log.head()
+
+    async def tail(self, after: int, limit: int) -> Any:
+        """Fails while the store is away."""
+        self._require_store()
+        return await self._log.tail(after, limit)
+
+    async def append(self, expected: int, records: Any) -> bool:
+        """Fails while the store is away."""
+        self._require_store()
+        return await self._log.append(expected, records)
+
+    def _require_store(self) -> None:
+        if self.failure is not None:
+            raise self.failure
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def outage() -> AsyncIterator[Outage]:
+    """The log of the world."""
+    yield Outage(await open_log("memory:"))
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def world(outage: Outage) -> AsyncIterator[World]:
+    """A registry with something in it for every endpoint."""
+    registry = await Registry.open(outage)
+    made = World(registry)
+    await made.create()
+    yield made
+    await registry.close()
+
+
+def _is_own_shape(endpoint: Endpoint, answer: httpx.Response) -> bool:
+    if endpoint.dialect == "ui" and not endpoint.template.endswith(".json"):
+        return answer.headers["content-type"].startswith("text/html") and 'role="alert"' in answer.text
+    if endpoint.dialect in {"pravega", "schema-repo"}:
+        return answer.headers["content-type"].startswith("text/plain") and _WHY in answer.text
+    body = json.loads(answer.text)
+    match endpoint.dialect:
+        case "confluent":
+            return bool(body == {"error_code": 503, "message": _WHY})
+        case "native" | "ui":
+            return bool(body["error"]["message"] == _WHY)
+        case "cncf" if endpoint.template.startswith("/$"):
+            return bool(body["error"] == {"code": "ServerBusy", "message": _WHY})
+        case "cncf":
+            return bool(body["status"] == 503 and body["detail"] == _WHY)
+        case "xregistry":
+            return bool(str(body["type"]).endswith("#server_busy") and body["detail"] == _WHY)
+        case "rocketmq":
+            return bool(body == {"status": 50301, "message": _WHY})
+        case _:
+            return bool(body == {"errorCode": 50301, "errorMessage": _WHY})
+
+
+@pytest.mark.parametrize("failure", [StoreError(_WHY), StoreTimeout(_WHY)], ids=["away", "slow"])
+@pytest.mark.parametrize("dialect", MOUNTS, ids=lambda dialect: dialect.name)
+async def test_reads_while_the_store_is_away(
+    world: World, outage: Outage, dialect: DialectEntry, failure: StoreError
+) -> None:
+    """No read is a 500: the answer is what memory has, or says in the dialect's own shape to ask again later."""
+    asked, wrong = 0, []
+    for endpoint in list_endpoints(world.registry, dialect):
+        sample = SAMPLES[dialect.name][endpoint.handler]
+        assert endpoint.wanted is not None
+        if endpoint.method != "GET" and endpoint.wanted.operation not in {Operation.READ, Operation.LIST}:
+            continue
+        before = await world.send(endpoint, sample, "admin")
+        outage.failure = failure
+        try:
+            answer = await world.send(endpoint, sample, "admin")
+        finally:
+            outage.failure = None
+        if answer.status_code == before.status_code:
+            continue
+        asked += 1
+        if answer.status_code != 503 or not answer.headers.get("retry-after") or not _is_own_shape(endpoint, answer):
+            wrong.append(f"{endpoint}: {answer.status_code} {answer.text[:300]}")
+    assert not wrong, "\n".join(wrong)
+    assert asked
