@@ -86,5 +86,10 @@ def _describe(state: State, name: str, text: bytes) -> SubscriptionOverview:
     position = parse_position(status.position)
     done = position.seq if position.part >= 0 else position.seq - 1
     return SubscriptionOverview(
-        name, outline.owner.name, outline.protocol, position=status.position, waiting_records=max(state.seq - done, 0), **rest
+        name,
+        outline.owner.name,
+        outline.protocol,
+        position=status.position,
+        waiting_records=max(state.seq - done, 0),
+        **rest,
     )
