@@ -38,7 +38,7 @@ _APPEND = f"INSERT INTO record (seq, stored) SELECT ?, ? WHERE ({_HEAD}) = ?"
 _TAIL = "SELECT seq, stored FROM record WHERE seq > ? ORDER BY seq LIMIT ?"
 
 _INLINE = 64
-"""Tails of at most this many records are read on the event loop: a hop to a thread costs more than reading them."""
+"""So many records of a tail are read on the event loop: a hop to a thread costs more than reading them."""
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -104,15 +104,14 @@ class SqliteLog:
     async def tail(self, after: int, limit: int) -> Sequence[LogEntry]:
         """At most limit entries with seq > after, in order, dense. Raises `StoreError` when records are missing."""
         after, limit = max(after, 0), max(limit, 0)
-        expected = min(self._query_number(_HEAD) - after, limit)
-        if expected <= 0:
-            return []
-        if expected > _INLINE:
-            return await self._reader.run_job(_read_tail, self._path, after, limit)
+        self._require_open()
         try:
-            return _read_tail(self._hint, self._path, after, limit)
+            entries = _read_tail(self._hint, self._path, after, min(limit, _INLINE))
         except sqlite3.Error as error:
             raise store_error(self._path, error) from error
+        if len(entries) == _INLINE < limit:
+            entries += await self._reader.run_job(_read_tail, self._path, after + _INLINE, limit - _INLINE)
+        return entries
 
     async def head(self) -> int:
         """Sequence number of the last committed record, 0 when empty. Sees every append finished before the call."""
