@@ -24,6 +24,6 @@ async def import_versions(
         rows: Versions after those they refer to, of subjects in IMPORT mode.
         options: Of the dialect.
     """
-    office = AppState(registry, options, GuidIndex(), Usage(registry), NameLists())
-    answer = await apply_import(Operations(office, {}), ImportRequest(list(rows)))  # type: ignore[arg-type]  # no request
+    app_state = AppState(registry, options, GuidIndex(), Usage(registry), NameLists())
+    answer = await apply_import(Operations(app_state, {}), ImportRequest(list(rows)))  # type: ignore[arg-type]  # no request
     return answer.refused
