@@ -107,13 +107,13 @@ class SchemaDraft(msgspec.Struct, frozen=True):
 class Operations:
     """Serves one request for one caller."""
 
-    def __init__(self, office: AppState, scope: Scope) -> None:
-        self.registry = office.registry
-        self.options = office.options
-        self.profile = office.options.differences
-        self.guids = office.guids
-        self.usage = office.usage
-        self.names = office.names
+    def __init__(self, app_state: AppState, scope: Scope) -> None:
+        self.registry = app_state.registry
+        self.options = app_state.options
+        self.profile = app_state.options.differences
+        self.guids = app_state.guids
+        self.usage = app_state.usage
+        self.names = app_state.names
         self._scope = cast("MutableMapping[str, Any]", scope)
 
     def rendering_options(self, *, reference_format: str = "", find_tags: list[str] | None = None) -> RenderingOptions:
