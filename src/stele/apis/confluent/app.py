@@ -81,10 +81,10 @@ def find_resource(request: Request[Any, Any, Any]) -> Resource:
 def application(registry: Registry, options: ConfluentOptions | None = None, **litestar_options: Any) -> Litestar:
     """The dialect as an application of its own. Keyword arguments go to Litestar as they are."""
     options = options or ConfluentOptions()
-    office = AppState(registry, options, GuidIndex(), Usage(registry), NameLists())
+    app_state = AppState(registry, options, GuidIndex(), Usage(registry), NameLists())
 
     def operations(request: Request[Any, Any, Any]) -> Operations:
-        return Operations(office, request.scope)
+        return Operations(app_state, request.scope)
 
     unknown = set() if options.differences.has_guids else {id(handler) for handler in _SINCE_8}
     return DialectApplication(
