@@ -91,10 +91,7 @@ class SqliteLog:
         """Write records at expected+1 … in one durable transaction; False, and nothing written, on any other head."""
         self._require_open()
         try:
-            self._identity.require_same()
-            written = await self._writer.run_job(_append_records, expected, records)
-            if written:
-                self._identity.require_same()  # again: what was committed into files that are gone is not written
+            written = await self._writer.run_job(_append_records, self._identity, expected, records)
         except BaseException:
             self._has_failed = True
             raise
@@ -222,7 +219,17 @@ class _Worker:
         await asyncio.shield(closing)
 
 
-def _append_records(connection: sqlite3.Connection, expected: int, records: Sequence[bytes]) -> bool:
+def _append_records(
+    connection: sqlite3.Connection, identity: FileIdentity, expected: int, records: Sequence[bytes]
+) -> bool:
+    identity.require_same()
+    is_written = _insert_records(connection, expected, records)
+    if is_written:
+        identity.require_same()  # again: what was committed into files that are gone is not written
+    return is_written
+
+
+def _insert_records(connection: sqlite3.Connection, expected: int, records: Sequence[bytes]) -> bool:
     if len(records) == 1:
         # One statement is a transaction by itself. After each one this thread waits for the event loop's to pause.
         try:
