@@ -142,8 +142,12 @@ def _list_subjects(client: SchemaRegistryClient) -> list[str]:
 
 
 def _list_versions(client: SchemaRegistryClient, *, deleted: bool, progress: Progress) -> list[ShownVersion]:
-    """Return all pages of `/schemas`; a server that knows no pages gives the first one again."""
+    """Return all pages of `/schemas`; a server that knows no pages gives the first one again.
+
+    A server may give fewer than it is asked for at a time, so the first page is never known to be the last one.
+    """
     found: dict[tuple[str, int], ShownVersion] = {}
+    longest = 0
     while True:
         parameters: dict[str, ParamValue] = {
             "subjectPrefix": _EVERYWHERE,
@@ -160,8 +164,9 @@ def _list_versions(client: SchemaRegistryClient, *, deleted: bool, progress: Pro
         progress("listed", len(found), None)
         if len(found) > MAX_VERSIONS:
             raise TooLarge(f"the registry lists more than {MAX_VERSIONS} versions")
-        if len(found) == before or len(page) < PAGE:
+        if len(found) == before or len(page) < longest:
             return list(found.values())
+        longest = len(page)
 
 
 def _read_one_by_one(

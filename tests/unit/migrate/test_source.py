@@ -131,6 +131,22 @@ def test_many_pages(monkeypatch: pytest.MonkeyPatch) -> None:
     assert told[:3] == [("listed", 3, None), ("listed", 6, None), ("listed", 8, None)]
 
 
+@pytest.mark.parametrize("most", [1, 2, 4, 7, 8])
+def test_pages_shorter_than_asked_for(most: int) -> None:
+    """A registry with a limit of its own (`schema.search.max.limit`) is read to its end."""
+    rows = [list_entry("s", number, number) for number in range(1, 8)]
+
+    def answer_page(request: httpx.Request) -> tuple[int, Any]:
+        if request.url.path != "/schemas":
+            return 200, []
+        offset = int(request.url.params["offset"])
+        return 200, rows[offset : offset + most]
+
+    with client(answer_page) as source:
+        found = registry_reader._list_versions(source, deleted=True, progress=lambda *_: None)
+    assert [row.version for row in found] == list(range(1, 8))
+
+
 def test_a_silent_server() -> None:
     """A server that does not answer ends the reading; no half of a registry is taken for the whole."""
 
