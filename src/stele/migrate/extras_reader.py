@@ -109,12 +109,14 @@ class _ExtrasReader:
     def _read_associations(self) -> list[MigratedAssociation]:
         """Return all pages; a server that knows no pages gives the first one again."""
         found: dict[tuple[str, ...], MigratedAssociation] = {}
+        longest = 0
         while True:
             page = self._get_decoded(_associations, _ASSOCIATIONS, offset=len(found), limit=PAGE)
             before = len(found)
             found.update({row.key: row for row in page})
-            if len(found) == before or len(page) < PAGE:
+            if len(found) == before or len(page) < longest:
                 return list(found.values())
+            longest = len(page)
 
     def _read_exporters(self) -> list[MigratedExporter]:
         return [self._read_exporter(name) for name in self._get_decoded(_names, "/exporters")]

@@ -90,10 +90,10 @@ class ListWatcher:
         is_paged, is_tagged = True, True
         counts = []
         for deleted in ("true", "false"):
-            count = 0
+            count = longest = 0
             previous = b""
-            for number in range(_MOST_PAGES):
-                page = self._read_page(f"/schemas?{_PREFIX}&deleted={deleted}&offset={number * _PAGE}&limit={_PAGE}")
+            for _ in range(_MOST_PAGES):
+                page = self._read_page(f"/schemas?{_PREFIX}&deleted={deleted}&offset={count}&limit={_PAGE}")
                 if page.digest == previous or page.rows > _PAGE:
                     is_paged = False  # The server knows no pages and gives everything each time.
                 if page.digest == previous:
@@ -102,8 +102,10 @@ class ListWatcher:
                 previous = page.digest
                 count += page.rows
                 is_tagged = is_tagged and bool(page.tag)
-                if page.rows < _PAGE or not is_paged:
+                # A server may give fewer than it is asked for, so the first page is never known to be the last one.
+                if page.rows < longest or not page.rows or not is_paged:
                     break
+                longest = page.rows
             counts.append(count)
         has_ends = is_paged and not is_tagged
         ends = self._digest_ends(tuple(counts)) if has_ends else b""

@@ -215,6 +215,31 @@ def test_a_paged_list_is_looked_at_by_its_end(a: RegistryBox, monkeypatch: pytes
     assert source.wait_for_changes(position, 0).subjects is None
 
 
+class ShortPages(OtherMake):
+    """A registry that gives at most two schemas at a time, by its setting `schema.search.max.limit`."""
+
+    def handle_request(self, request: httpx.Request) -> httpx.Response:
+        """Answer a request."""
+        if "limit" in request.url.params:
+            limit = min(int(request.url.params["limit"]), 2)
+            request = httpx.Request(request.method, request.url.copy_set_param("limit", limit), headers=request.headers)
+        return super().handle_request(request)
+
+
+def test_pages_shorter_than_asked_for(a: RegistryBox, b: RegistryBox, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Everything is copied and every change is seen, also behind the first page."""
+    monkeypatch.setattr(confluent_changes, "WHOLE_SECONDS", 0.0)
+    fill(a, 5)
+    replicator = Replicator(open_source(a, ShortPages(a, missing=(), ignored=(), has_tags=True)), stele(b))
+    position = replicator.source.wait_for_changes("", 0).position
+    assert replicator.synchronize().registered == 5
+    for subject in ("s-4", "s-0", "s-2"):
+        a.client.delete_version(subject, 1)
+        changes = replicator.source.wait_for_changes(position, 0)
+        assert changes.subjects is None
+        position = changes.position
+
+
 def test_without_lists_changed_subjects_are_named(a: RegistryBox, b: RegistryBox) -> None:
     """A registry without `/schemas` is asked for numbers alone, and what changed is read and nothing else."""
     fill(a, 5)
