@@ -82,10 +82,11 @@ def test_events_go_to_a_broker_behind_a_password(broker: KafkaBroker, tmp_path: 
         httpx.post(f"{server.url}/subjects/s/versions", json={"schema": '"string"'}).raise_for_status()
         assert _has_event(broker, "events", b'"subject":"/schemagroups/default/schemas/s/versions/1"')
         until = time.monotonic() + 60
-        while not (refused := _find_subscription(server.url, ids[1]))["failures"]:
-            assert time.monotonic() < until
+        # On a busy machine the first attempt may have no answer at all.
+        while (refused := _find_subscription(server.url, ids[1]))["last_code"] != "unauthenticated":
+            assert time.monotonic() < until, refused
             time.sleep(0.2)
-        assert (refused["delivered"], refused["last_code"]) == (0, "unauthenticated")
+        assert (refused["delivered"], refused["failures"] > 0) == (0, True)
         assert "sesame" not in json.dumps(refused)
 
 

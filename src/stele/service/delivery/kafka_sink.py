@@ -53,6 +53,7 @@ class KafkaSink(BlockingSink):
         self._settings = settings
         self._topic = settings.topicname or address.path
         self._complaint: Any = None
+        """What a broker said of the credential since the last delivery: it is not said anew with each attempt."""
         self._make_producer: Callable[[], Any] = partial(Producer, {**options, "error_cb": self._note_complaint})
         self._producer: Any = None
         self._too_large = KafkaError.MSG_SIZE_TOO_LARGE
@@ -70,7 +71,6 @@ class KafkaSink(BlockingSink):
         if message.content_type:
             headers["content-type"] = message.content_type
         failures: list[Any] = []
-        self._complaint = None
         self._producer.produce(
             self._topic,
             message.body,
@@ -79,7 +79,9 @@ class KafkaSink(BlockingSink):
             on_delivery=lambda error, sent: failures.append(error),
         )
         self._producer.flush(_FLUSH_SECONDS)
-        if failures == [None]:
+        # Compared by `is`: `==` of the client's errors with anything else leaves an exception that nobody raised.
+        if failures and failures[0] is None:
+            self._complaint = None
             return Attempt(DeliveryCode.DELIVERED)
         if self._complaint is not None:
             return Attempt(DeliveryCode.UNAUTHENTICATED, detail=str(self._complaint)[:200])
