@@ -12,11 +12,11 @@ from stele.client import SchemaRegistryClient
 from stele.client.request import Request, build_path, build_query, json_decoder
 from stele.errors import NotFound, SteleError
 from stele.migrate.extras import HIDDEN, MigratedAssociation, MigratedDek, MigratedExporter, MigratedKek, RegistryExtras
+from stele.migrate.pages import PAGE, read_pages
 from stele.migrate.progress import Progress, report_nothing
 
 T = TypeVar("T")
 
-PAGE = 1000
 _ASSOCIATIONS = "/associations/resources/-/-"
 _ALGORITHMS = ("AES256_GCM", "AES128_GCM", "AES256_SIV")
 
@@ -107,16 +107,12 @@ class _ExtrasReader:
     # --- the rest -----------------------------------------------------------------------------------------------------
 
     def _read_associations(self) -> list[MigratedAssociation]:
-        """Return all pages; a server that knows no pages gives the first one again."""
-        found: dict[tuple[str, ...], MigratedAssociation] = {}
-        longest = 0
-        while True:
-            page = self._get_decoded(_associations, _ASSOCIATIONS, offset=len(found), limit=PAGE)
-            before = len(found)
-            found.update({row.key: row for row in page})
-            if len(found) == before or len(page) < longest:
-                return list(found.values())
-            longest = len(page)
+        """Return all pages."""
+
+        def ask_page(offset: int) -> list[MigratedAssociation]:
+            return self._get_decoded(_associations, _ASSOCIATIONS, offset=offset, limit=PAGE)
+
+        return [row for rows in read_pages(ask_page, lambda row: row.key) for row in rows]
 
     def _read_exporters(self) -> list[MigratedExporter]:
         return [self._read_exporter(name) for name in self._get_decoded(_names, "/exporters")]

@@ -21,14 +21,13 @@ from stele.errors import InvalidRequest, NotFound, SteleError, TooLarge
 from stele.migrate import extras_reader, model
 from stele.migrate.dependency_order import sort_by_dependency
 from stele.migrate.model import DEFAULT_CONTEXT, DEFAULT_LEVEL, Dump, DumpVersion
+from stele.migrate.pages import PAGE, read_pages
 from stele.migrate.progress import Progress, report_nothing
 from stele.protocol.confluent import Config, LevelConfig, LevelConfigsRequest, RuleSet, SchemaReference
 
 T = TypeVar("T")
 A = TypeVar("A")
 
-PAGE = 1000
-"""Versions asked for at once."""
 MAX_VERSIONS = 20_000_000
 """A registry that lists more versions than this is given up."""
 _AT_ONCE = 4
@@ -142,31 +141,28 @@ def _list_subjects(client: SchemaRegistryClient) -> list[str]:
 
 
 def _list_versions(client: SchemaRegistryClient, *, deleted: bool, progress: Progress) -> list[ShownVersion]:
-    """Return all pages of `/schemas`; a server that knows no pages gives the first one again.
+    """Return all pages of `/schemas`."""
 
-    A server may give fewer than it is asked for at a time, so the first page is never known to be the last one.
-    """
-    found: dict[tuple[str, int], ShownVersion] = {}
-    longest = 0
-    while True:
+    def ask_page(offset: int) -> list[ShownVersion]:
         parameters: dict[str, ParamValue] = {
             "subjectPrefix": _EVERYWHERE,
             "aliases": True,
             "deleted": deleted,
-            "offset": len(found),
+            "offset": offset,
             "limit": PAGE,
         }
         page = client.send(Request("GET", "/schemas", _list, build_query(parameters)))
         if any(not row.version for row in page):
             raise NotFound("a list of schemas without their subjects and numbers")  # Apicurio 3.3
-        before = len(found)
-        found.update({(row.subject, row.version): row for row in page})
+        return page
+
+    found: list[ShownVersion] = []
+    for rows in read_pages(ask_page, lambda row: (row.subject, row.version)):
+        found += rows
         progress("listed", len(found), None)
         if len(found) > MAX_VERSIONS:
             raise TooLarge(f"the registry lists more than {MAX_VERSIONS} versions")
-        if len(found) == before or len(page) < longest:
-            return list(found.values())
-        longest = len(page)
+    return found
 
 
 def _read_one_by_one(
