@@ -30,6 +30,6 @@ def get_engine(name: str = "auto") -> Engine:
         except NotInstalled:
             if name == "vm":
                 raise
-    from stele.spark.engines.python.engine import PythonEngine
+    from stele.spark.engines.python import PythonEngine
 
     return PythonEngine()
