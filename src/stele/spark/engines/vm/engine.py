@@ -5,7 +5,7 @@ Each slot of the kernel's memory becomes one Arrow array, without a copy where w
 
 from __future__ import annotations
 
-from typing import TypeAlias
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -13,19 +13,59 @@ import pyarrow as pa
 
 from stele.errors import DataError
 from stele.formats.avro.model import AvroSchema
-from stele.spark.engines.arrow import ArrowType, Column, as_buffer
+from stele.spark.engines.arrow import ArrowType, Column, as_buffer, as_numbers
 from stele.spark.engines.base import Decoded, Decoder, Encoder, FindWriter, error_columns, no_errors
 from stele.spark.engines.error_codes import ErrorCode
 from stele.spark.engines.resolve import Resolver
 from stele.spark.engines.steps import Slot, SlotKind
 from stele.spark.engines.vm.encoder import VmEncoder
-from stele.spark.engines.vm.frames import Frames, split_frames
 from stele.spark.engines.vm.kernel import decode_rows
-from stele.spark.engines.vm.machine import Columns, Program, Rows, Scratch
-from stele.spark.engines.vm.program import DecodeAssembler
+from stele.spark.engines.vm.program import Columns, DecodeAssembler, Ints, Program, Rows, Scratch
 from stele.wire.confluent import id_prefix
 
-Ints: TypeAlias = npt.NDArray[np.int64]
+HEADER = 5
+
+
+class Frames(NamedTuple):
+    """A column taken apart: the bytes as they lie in memory, and per record its payload, id and state."""
+
+    source: npt.NDArray[np.uint8]
+    starts: Ints
+    ends: Ints
+    ids: npt.NDArray[np.int32]
+    framed: npt.NDArray[np.bool_]
+    present: npt.NDArray[np.bool_]
+
+
+def split_frames(column: Column) -> Frames:
+    """Take a binary column apart; an id is meaningful only where `framed`, a null record is not `present`."""
+    if pa.types.is_null(column.type):
+        column = column.cast(pa.binary())
+    if not (pa.types.is_binary(column.type) or pa.types.is_large_binary(column.type)):
+        if not (pa.types.is_binary_view(column.type) or pa.types.is_fixed_size_binary(column.type)):
+            raise DataError(f"framed records are a binary column, not {column.type}")
+        column = column.cast(pa.large_binary())
+    width = np.int64 if pa.types.is_large_binary(column.type) else np.int32
+    n = len(column)
+    _, offset_buffer, data_buffer = column.buffers()
+    offsets = as_numbers(offset_buffer, width)[column.offset : column.offset + n + 1].astype(np.int64)
+    source = as_numbers(data_buffer, np.uint8)
+    if not len(source):
+        source = np.zeros(1, np.uint8)
+    source.flags.writeable = False
+    present = np.ones(n, np.bool_) if not column.null_count else np.asarray(column.is_valid())
+    long_enough = present & (np.diff(offsets) >= HEADER)
+    # a record too short for a header is looked up at 0 … 4 like any other, and its id is not used
+    at = np.where(long_enough, offsets[:-1], 0)
+    last = len(source) - 1
+    bytes_ = [source[np.minimum(at + k, last)].astype(np.int64) for k in range(HEADER)]
+    ids = (bytes_[1] << 24 | bytes_[2] << 16 | bytes_[3] << 8 | bytes_[4]).astype(np.int32)
+    framed = long_enough & (bytes_[0] == 0)
+    starts = np.where(framed, at + HEADER, 0)
+    ends = np.where(framed, offsets[1:], 0)
+    return Frames(source, starts, ends, ids, framed, present)
+
+
 MOST_OFFSET = 2**31 - 1
 
 
