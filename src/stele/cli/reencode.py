@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from stele.spark.data_audit import MigratedRecords, Migration
-    from stele.spark.data_audit.migrate_output import ExistingData, OutputTarget
+    from stele.spark.data_audit.migrate import ExistingData, OutputTarget
 
 
 @dataclass(frozen=True)
@@ -68,7 +68,7 @@ class Placed:
 
     def targets(self, stored: Stored) -> tuple[OutputTarget, OutputTarget]:
         """For records and for dead letters. Raises `InvalidRequest`."""
-        from stele.spark.data_audit.migrate_output import OutputTarget, check_separate
+        from stele.spark.data_audit.migrate import OutputTarget, check_separate
 
         if not self.into:
             raise InvalidRequest("--into says where the new records go; --dry-run only counts them")
@@ -144,7 +144,7 @@ def _write_records(
     subject: str,
     targets: tuple[OutputTarget, OutputTarget],
 ) -> Migration:
-    from stele.spark.data_audit import migrate_output as output
+    from stele.spark.data_audit import migrate as output
 
     target, dead = targets
     for each in targets:

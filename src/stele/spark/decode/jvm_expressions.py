@@ -152,7 +152,7 @@ def _result_type(resolver: Resolver) -> StructType:
     from pyspark.sql.pandas.types import from_arrow_type
     from pyspark.sql.types import IntegerType, StructField, StructType
 
-    from stele.spark.decode.errors import error_type
+    from stele.spark.engines.base import error_type
 
     return StructType(
         [

@@ -108,7 +108,7 @@ def _arrow_engine(engine: str) -> str:
 
 
 def _error_type(reading: ReadPlan) -> Any:
-    from stele.spark.decode.errors import error_type
+    from stele.spark.engines.base import error_type
 
     return error_type(reading.wire.id_type)
 
@@ -128,7 +128,7 @@ def _error_function(reading: ReadPlan) -> Callable[[Any], Any]:
     kept: list[Any] = []
 
     def faults(records: Any) -> Any:
-        from stele.spark.decode.errors import error_structs
+        from stele.spark.engines.base import error_structs
 
         if not kept:
             kept.append(reading.decoder())
@@ -232,7 +232,7 @@ def _plan_like(like: ReadPlan, subject: Any) -> ReadPlan:
 def _decode_rows(decoder: RecordDecoder, rows: list[Row], column: str) -> Iterator[tuple[Any, ...]]:
     import pyarrow as pa
 
-    from stele.spark.decode.errors import error_structs
+    from stele.spark.engines.base import error_structs
 
     decoded = decoder.decode(pa.array([row[column] for row in rows], pa.binary()))
     values = decoded.values.to_pylist(maps_as_pydicts="lossy")
