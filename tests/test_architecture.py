@@ -377,7 +377,6 @@ LANGUAGE_VIEWS = {
     "to_model": "to_model",
     "flat_schema": "to_model",
     "imports": "imports",
-    "simple_to_model": "to_model",
     "declarations": "compat",
     "findings": "compat",
 }
@@ -395,6 +394,10 @@ VIEWS_IN_VIEWS = {
     "avro.from_model": (
         "avro.to_model",
         "Writing undoes reading: attributes that carry what Avro lacks have one name.",
+    ),
+    "jsonschema.from_model": (
+        "jsonschema.to_model",
+        "Writing undoes reading: what a pattern says of a type is one table, read in both directions.",
     ),
     "jsonschema.containment": ("jsonschema.codec", "A witness is spelled as the codec spells data."),
     "jsonschema.karapace": (

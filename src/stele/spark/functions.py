@@ -42,8 +42,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
     from pyspark.sql.types import DataType
 
-    from stele.spark.decode.planning import Subjects
-    from stele.spark.decode.records import ReadPlan, WritePlan
+    from stele.spark.decode.records import ReadPlan, Subjects, WritePlan
     from stele.spark.decode.rules import RulesLike
     from stele.spark.engines.arrow import ArrowType, Column
     from stele.spark.wires import WireLike
@@ -154,7 +153,7 @@ def from_registry(
     require_spark()
     if mode not in {"FAILFAST", "PERMISSIVE", "DEADLETTER"}:
         raise Invalid(f"there is no mode {mode!r}: choose FAILFAST, PERMISSIVE or DEADLETTER")
-    from stele.spark.decode.planning import plan_read
+    from stele.spark.decode.records import plan_read
 
     _check_engine(engine)
     _check_binary(df, _column_position(df, column))
@@ -255,7 +254,7 @@ def to_registry(
     require_spark()
     from pyspark.sql.types import BinaryType
 
-    from stele.spark.decode.planning import plan_write
+    from stele.spark.decode.records import plan_write
     from stele.spark.wires.base import HEADERS
 
     _check_engine(engine)

@@ -24,8 +24,7 @@ from stele.spark.data_audit.aggregation import limit_kinds
 from stele.spark.data_audit.report import AuditReport, Bars, Fact, ReportState, Section, pluralize
 from stele.spark.data_audit.stored_records import TABLE, TEXTS, load_data
 from stele.spark.data_audit.transcoders import HeaderMerger
-from stele.spark.decode.planning import plan_read, plan_write
-from stele.spark.decode.records import ReadPlan, WritePlan
+from stele.spark.decode.records import ReadPlan, WritePlan, plan_read, plan_write
 from stele.spark.decode.rules import RulesLike
 from stele.spark.engines import get_engine
 from stele.spark.engines.base import error_structs, raise_first_error

@@ -28,8 +28,7 @@ from stele.spark.session import require_spark
 if TYPE_CHECKING:
     from pyspark.sql import Row, SparkSession
 
-    from stele.spark.decode.planning import Subjects
-    from stele.spark.decode.records import ReadPlan, RecordDecoder, WritePlan
+    from stele.spark.decode.records import ReadPlan, RecordDecoder, Subjects, WritePlan
     from stele.spark.decode.rules import RulesLike
     from stele.spark.wires import WireLike
 
@@ -73,7 +72,7 @@ def register_sql_functions(
     require_spark()
     from pyspark.sql.functions import udtf
 
-    from stele.spark.decode.planning import plan_read, plan_write
+    from stele.spark.decode.records import plan_read, plan_write
 
     registry = as_picklable(registry)
     how: dict[str, Any] = {"message": message, "wire": wire, "rules": rules, "engine": _arrow_engine(engine)}
@@ -220,7 +219,7 @@ def _make_table_function(like: ReadPlan) -> type:
 
 
 def _plan_like(like: ReadPlan, subject: Any) -> ReadPlan:
-    from stele.spark.decode.planning import plan_read
+    from stele.spark.decode.records import plan_read
 
     if not isinstance(subject, str):
         raise Invalid("the subject must be a constant string")
