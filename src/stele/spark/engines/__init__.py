@@ -24,7 +24,7 @@ def get_engine(name: str = "auto") -> Engine:
         raise Invalid(f"there is no engine {name!r}: choose auto, jvm, vm or python")
     if name != "python":
         try:
-            from stele.spark.engines.vm.engine import VmEngine
+            from stele.spark.engines.vm import VmEngine
 
             return VmEngine()
         except NotInstalled:
