@@ -24,7 +24,6 @@ from stele.client import ResolvedSchema, Schema, SchemaSnapshot
 from stele.client.names import split_subject as split_name
 from stele.errors import ContentNotFound, EncodeError, Invalid, NotFound
 from stele.formats.avro.model import AvroRecord, AvroType, AvroUnion
-from stele.spark.engines.base import error_structs, error_type, raise_first_error
 from stele.spark.registry import (
     PATIENCE,
     ReaderLike,
@@ -394,6 +393,8 @@ class DecodeTask:
 
     def added_types(self) -> list[ArrowType]:
         """Types of the columns it adds; faults of the reader's schema show here, on the driver."""
+        from stele.spark.engines.base import error_type
+
         types = [self._reading.type]
         if self._with_id:
             types.append(self._reading.wire.id_type)
@@ -416,6 +417,8 @@ class DecodeTask:
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """The function Spark maps."""
         import pyarrow as pa
+
+        from stele.spark.engines.base import error_structs, raise_first_error
 
         decoder = self._reading.decoder()
         taken = 2 if self._with_headers else 1

@@ -59,8 +59,9 @@ def cache_folder() -> Path:
     for folder in candidates:
         with suppress(OSError):
             folder.parent.mkdir(parents=True, exist_ok=True)
-            if _make_private(folder) and _make_private(folder / "numba"):
-                return folder / "numba" / digest_sources()
+            kernels = folder / "numba" / digest_sources()
+            if all(_make_private(each) for each in (folder, kernels.parent, kernels)):
+                return kernels
     return Path(tempfile.mkdtemp(prefix="stele-cache-"))
 
 
