@@ -330,7 +330,7 @@ SPARK_RANKS = (
     (("wires",), "A wire takes records apart and looks ids up, so it needs the registry and the names of Arrow."),
     (("decode",), "Reading and writing columns puts engines, wires, rules and formats together."),
     (("functions",), "`from_registry` and `to_registry` are decoding and encoding as a user calls them on DataFrames."),
-    (("types",), "The table of supported types tries the functions out; nothing that decodes needs a type of a model."),
+    (("types",), "Types of columns are made of the neutral model; nothing that decodes needs one of those."),
     (("datasource",), "Subjects as tables show their columns, which takes the types."),
     (("data_audit",), "Audits decode data at rest by the functions, and no pipeline is needed for that."),
     (("pipeline",), "A pipeline decodes streams, and reports on itself as audits do."),
