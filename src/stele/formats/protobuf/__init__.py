@@ -37,7 +37,7 @@ _EXPORTS: Final = {
     "ProtobufCodec": "codec",
     "ProtobufSchema": "model",
     "arrow_schema": "arrow",
-    "check_modules": "buf",
+    "check_modules": "buf.breaking",
     "file_descriptor_set": "model",
     "indexes_of": "model",
     "message_by_indexes": "model",
