@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from stele.formats.capabilities import OutlineNode
     from stele.formats.conversion.model import Loss, Model
     from stele.formats.protobuf.arrow import arrow_schema
-    from stele.formats.protobuf.buf import check_modules
+    from stele.formats.protobuf.buf.breaking import check_modules
     from stele.formats.protobuf.codec import ProtobufCodec
     from stele.formats.protobuf.model import (
         ProtobufSchema,
@@ -60,7 +60,7 @@ def _check_with(module: str, reader: ProtobufSchema, writer: ProtobufSchema) -> 
 
 
 def _check_buf(category: str, reader: ProtobufSchema, writer: ProtobufSchema) -> list[Finding]:
-    from stele.formats.protobuf.buf import check_category
+    from stele.formats.protobuf.buf.breaking import check_category
 
     return check_category(category, reader, writer)
 
