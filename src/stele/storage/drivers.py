@@ -18,6 +18,7 @@ from stele.core.ports import Log
 from stele.core.suggestions import suggest_name
 from stele.errors import InvalidRequest
 from stele.storage.high_water_mark import HighWaterMark
+from stele.storage.record_chain import Checksum
 
 __all__ = [
     "GROUP",
@@ -108,6 +109,7 @@ class StorageDriver(NamedTuple):
     open_files   what `stele log verify`, `repair` and `backup` work on; raises `InvalidRequest` when there is no store
     inspect      what `stele doctor` says of the store; nothing is created or changed
     is_durable   False for a store that ends with its process
+    checksum     what new records get; every release that opens stores of this layout can verify it
     """
 
     open_log: Callable[[str], Awaitable[Log]]
@@ -116,6 +118,7 @@ class StorageDriver(NamedTuple):
     open_files: Callable[[str], StoreFiles] | None = None
     inspect: Callable[[str], StoreCondition] | None = None
     is_durable: bool = True
+    checksum: Checksum = Checksum.SHA256
 
 
 _OWN: Final = {

@@ -100,7 +100,7 @@ async def test_lost_records(tmp_path: Path) -> None:
     path = tmp_path / "log.db"
     await _fill(path, 200)
     log = await SqliteLog.open(path)
-    _run(path, "DELETE FROM record WHERE seq IN (1, 150)")
+    _run(path, "DELETE FROM entry WHERE seq IN (1, 150)")
     for after, limit in ((0, 5), (0, 200), (140, 20)):
         with pytest.raises(StoreError, match="has lost records"):
             await log.tail(after, limit)

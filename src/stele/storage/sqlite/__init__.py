@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Final
 
 from stele.storage.drivers import StorageDriver
+from stele.storage.record_chain import Checksum
 from stele.storage.sqlite.file import mark_path, resolve_path
 from stele.storage.sqlite.inspection import inspect_file
 from stele.storage.sqlite.log import SqliteLog
@@ -30,4 +31,5 @@ DRIVER: Final = StorageDriver(
     find_mark=lambda url: mark_path(_find_file(url)),
     open_files=SqliteFiles,
     inspect=inspect_file,
+    checksum=Checksum.XXH3,
 )

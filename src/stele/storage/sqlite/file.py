@@ -26,11 +26,12 @@ __all__ = [
 APPLICATION_ID = 0x5374656C
 """ASCII `Stel` in the file's header: tells our files from other SQLite databases."""
 
-SCHEMA_VERSION = 2
+SCHEMA_VERSION = 3
 """The layout that `prepare` makes, kept in `user_version`; a file with a higher one is refused rather than guessed at.
 
-Layout 1 had the tables `log` and `snapshot`, whose records had no checksums: see `upgrade`. The tables have other names
-since, so a process of an older release that still has the file open writes no more.
+Layout 1 had the tables `log` and `snapshot`, whose records had no checksums; layout 2 had the table `record`, whose
+checksums were all of SHA-256: see `upgrade`. Records have had a table of another name in each, so a process of an older
+release that still has the file open writes no more.
 """
 
 _SETTINGS = (

@@ -9,11 +9,13 @@ from __future__ import annotations
 import asyncio
 import sqlite3
 from collections.abc import Callable, Sequence
-from contextlib import AbstractAsyncContextManager
+from contextlib import AbstractAsyncContextManager, closing
+from math import inf
 from pathlib import Path
+from sys import getsizeof
 from typing import Concatenate, ParamSpec, TypeVar
 
-from stele.core.ports import LogEntry
+from stele.core.ports import LogEntry, make_entry
 from stele.errors import StoreError
 from stele.storage.disk import LEAST_ROOM, require_room
 from stele.storage.file_turn import FileTurn
@@ -33,12 +35,15 @@ from stele.storage.sqlite.prepare import prepare_file
 
 __all__ = ["SqliteLog"]
 
-_HEAD = "SELECT coalesce(max(seq), 0) FROM record"
-_APPEND = f"INSERT INTO record (seq, stored) SELECT ?, ? WHERE ({_HEAD}) = ?"
-_TAIL = "SELECT seq, stored FROM record WHERE seq > ? ORDER BY seq LIMIT ?"
+_HEAD = "SELECT coalesce(max(seq), 0) FROM entry"
+_APPEND = f"INSERT INTO entry (seq, stored) SELECT ?, ? WHERE ({_HEAD}) = ?"
+_TAIL = "SELECT seq, stored FROM entry WHERE seq > ? ORDER BY seq LIMIT ?"
 
-_INLINE = 64
-"""So many records of a tail are read on the event loop: a hop to a thread costs more than reading them."""
+_INLINE = 256
+_INLINE_BYTES = 512 << 10
+_PAGE = 64
+"""So many records of a tail are read on the event loop, page by page until they take so much memory: a hop to a thread
+costs more than reading them."""
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -103,11 +108,12 @@ class SqliteLog:
         after, limit = max(after, 0), max(limit, 0)
         self._require_open()
         try:
-            entries = _read_tail(self._hint, self._path, after, min(limit, _INLINE))
+            entries = _read_tail(self._hint, self._path, after, min(limit, _INLINE), _INLINE_BYTES)
         except sqlite3.Error as error:
             raise store_error(self._path, error) from error
-        if len(entries) == _INLINE < limit:
-            entries += await self._reader.run_job(_read_tail, self._path, after + _INLINE, limit - _INLINE)
+        count = len(entries)
+        if count < limit and count and not count % _PAGE:  # there may be more
+            entries += await self._reader.run_job(_read_tail, self._path, after + count, limit - count)
         return entries
 
     async def head(self) -> int:
@@ -244,15 +250,15 @@ def _insert_records(connection: sqlite3.Connection, expected: int, records: Sequ
         with transaction(connection):
             if _read_head(connection) != expected:
                 return False
-            connection.executemany("INSERT INTO record (seq, stored) VALUES (?, ?)", enumerate(records, expected + 1))
+            connection.executemany("INSERT INTO entry (seq, stored) VALUES (?, ?)", enumerate(records, expected + 1))
     return True
 
 
 def _try_writing(connection: sqlite3.Connection) -> None:
     """Write pages, and take them back in the same transaction."""
     with transaction(connection):
-        connection.execute("INSERT INTO record (seq, stored) VALUES (-1, zeroblob(?))", (LEAST_ROOM,))
-        connection.execute("DELETE FROM record WHERE seq = -1")
+        connection.execute("INSERT INTO entry (seq, stored) VALUES (-1, zeroblob(?))", (LEAST_ROOM,))
+        connection.execute("DELETE FROM entry WHERE seq = -1")
 
 
 def _read_head(connection: sqlite3.Connection) -> int:
@@ -260,8 +266,19 @@ def _read_head(connection: sqlite3.Connection) -> int:
     return head
 
 
-def _read_tail(connection: sqlite3.Connection, path: Path, after: int, limit: int) -> list[LogEntry]:
-    entries = list(map(LogEntry._make, connection.execute(_TAIL, (after, limit)).fetchall()))
+def _read_tail(
+    connection: sqlite3.Connection, path: Path, after: int, limit: int, most_bytes: float = inf
+) -> list[LogEntry]:
+    """At most limit entries, and no further page of them once they take most_bytes of memory."""
+    entries: list[LogEntry] = []
+    with closing(connection.execute(_TAIL, (after, limit))) as cursor:  # an unfinished one would pin an old view
+        while page := cursor.fetchmany(_PAGE):
+            entries += map(make_entry, page)
+            if len(page) < _PAGE:
+                break
+            most_bytes -= sum(getsizeof(stored) for _, stored in page)  # not len: damage may make null of it
+            if most_bytes <= 0:
+                break
     # seq ascends strictly, so the two ends prove that all between is there.
     if entries and (entries[0].seq != after + 1 or entries[-1].seq != after + len(entries)):
         raise StoreError(f"The log {path} has lost records after {after}; restore it from a backup")
@@ -283,7 +300,7 @@ def _load_snapshot(connection: sqlite3.Connection) -> tuple[int, bytes] | None:
 
 def _erase_record(connection: sqlite3.Connection, path: Path, seq: int, record: bytes) -> None:
     with transaction(connection):
-        if connection.execute("UPDATE record SET stored = ? WHERE seq = ?", (record, seq)).rowcount != 1:
+        if connection.execute("UPDATE entry SET stored = ? WHERE seq = ?", (record, seq)).rowcount != 1:
             raise StoreError(f"The log {path} has no record {seq} to erase")
     busy = connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()[0][0]
     if busy:

@@ -22,12 +22,12 @@ from stele.storage.sqlite.file import (
     store_error,
     transaction,
 )
-from stele.storage.sqlite.upgrade import UNCHECKED_LAYOUT, upgrade_layout
+from stele.storage.sqlite.upgrade import OLD_TABLES, upgrade_layout
 
 __all__ = ["create_layout", "make_private_file", "prepare_file", "read_layout"]
 
 _LAYOUT = (
-    "CREATE TABLE record (seq INTEGER PRIMARY KEY, stored BLOB NOT NULL)",
+    "CREATE TABLE entry (seq INTEGER PRIMARY KEY, stored BLOB NOT NULL)",
     "CREATE TABLE state (seq INTEGER PRIMARY KEY, sealed BLOB NOT NULL)",
     f"PRAGMA application_id = {APPLICATION_ID}",
     f"PRAGMA user_version = {SCHEMA_VERSION}",
@@ -52,7 +52,7 @@ def prepare_file(path: Path, busy_timeout: float) -> None:
                         create_layout(connection)
                     elif layout != SCHEMA_VERSION:
                         ensure_wal(path, connection, busy_timeout)
-                        upgrade_layout(path, connection, _LAYOUT)
+                        upgrade_layout(path, connection, layout, _LAYOUT)
             ensure_wal(path, connection, busy_timeout)
     except (sqlite3.Error, OSError) as error:
         raise store_error(path, error) from error
@@ -90,7 +90,7 @@ def read_layout(path: Path, connection: sqlite3.Connection) -> int | None:
     finally:
         connection.execute("ROLLBACK")
     if application == APPLICATION_ID:
-        if version not in {UNCHECKED_LAYOUT, SCHEMA_VERSION}:
+        if version not in {*OLD_TABLES, SCHEMA_VERSION}:
             raise StoreError(describe_newer_layout(f"The log {path} has", int(version), SCHEMA_VERSION))
         return int(version)
     if application or version or tables:
