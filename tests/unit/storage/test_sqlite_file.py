@@ -14,6 +14,9 @@ from pathlib import Path
 import pytest
 
 from stele.errors import StoreError
+from stele.storage import open_log
+from stele.storage.chained_log import ChainedLog
+from stele.storage.record_chain import Checksum
 from stele.storage.sqlite import SqliteLog
 from stele.storage.sqlite.file import APPLICATION_ID, SCHEMA_VERSION
 
@@ -92,6 +95,42 @@ async def test_damaged_database(tmp_path: Path) -> None:
         await log.tail(0, 1000)
     with pytest.raises(StoreError, match="damaged"):
         await log.append(400, [b"x"])
+    await log.close()
+
+
+async def test_a_file_of_layout_2_is_continued(tmp_path: Path) -> None:
+    """Its records stay and new ones follow, with the other checksum; an older process that has it open writes no more."""
+    path = tmp_path / "log.db"
+    records = [b"record %d " % number * 20 for number in range(6)]
+    old = await ChainedLog.open(await SqliteLog.open(path), "old")
+    assert await old.append(0, records[:3])
+    await old.close()
+    _run(path, "ALTER TABLE entry RENAME TO record", "PRAGMA user_version = 2")
+    kept = _run(path, "SELECT stored FROM record")
+    with closing(sqlite3.connect(path, isolation_level=None)) as older:
+        assert older.execute("SELECT max(seq) FROM record").fetchone() == (3,)
+        log = await open_log(f"sqlite:///{path}")
+        assert await log.append(3, records[3:])
+        assert _run(path, "PRAGMA user_version") == [(SCHEMA_VERSION,)]
+        with pytest.raises(sqlite3.OperationalError, match="no such table"):
+            older.execute("INSERT INTO record VALUES (7, x'00')")
+        await log.close()
+    again = await open_log(f"sqlite:///{path}")
+    assert [entry.record for entry in await again.tail(0, 10)] == records
+    await again.close()
+    stored = _run(path, "SELECT stored FROM entry")
+    assert stored[:3] == kept
+    assert [bytes(row[0][:2]) for row in stored] == [Checksum.SHA256.value] * 3 + [Checksum.XXH3.value] * 3
+
+
+@pytest.mark.parametrize(("count", "size"), [(64, 10), (256, 10), (700, 10), (300, 20_000)])
+async def test_long_tails(tmp_path: Path, count: int, size: int) -> None:
+    """A tail is the same whether the event loop reads it, its thread, or both."""
+    log = await SqliteLog.open(tmp_path / "log.db")
+    records = [b"%09d" % number + bytes(size) for number in range(count)]
+    assert await log.append(0, records)
+    for after, limit in ((0, 1000), (0, 64), (1, 256), (0, 257), (100, 128), (count, 5)):
+        assert [entry.record for entry in await log.tail(after, limit)] == records[after : after + limit]
     await log.close()
 
 
@@ -174,6 +213,9 @@ async def test_full_disk(tmp_path: Path) -> None:
 _FILE_LIMIT = """
 import asyncio, resource, signal, sys
 from stele.errors import StoreError
+from stele.storage import open_log
+from stele.storage.chained_log import ChainedLog
+from stele.storage.record_chain import Checksum
 from stele.storage.sqlite import SqliteLog
 
 async def main(path):
