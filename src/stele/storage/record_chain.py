@@ -67,18 +67,14 @@ class DamagedRecord(ValueError):
         self.seq = seq
 
 
-def chain_record(
-    before: bytes, seq: int, record: bytes, checksum: Checksum = Checksum.SHA256
-) -> tuple[bytes, bytes]:
+def chain_record(before: bytes, seq: int, record: bytes, checksum: Checksum = Checksum.SHA256) -> tuple[bytes, bytes]:
     """Return the link of a record at seq, whose predecessor's link is `before`, and the bytes to store for it."""
     link, stored = chain_records(before, seq, (record,), checksum)
     return link, stored[0]
 
 
-def chain_records(
-    before: bytes, first: int, records: Iterable[bytes], checksum: Checksum
-) -> tuple[bytes, list[bytes]]:
-    """Return the link of the last of some records, the first of which is at `first`, and the bytes to store for each."""
+def chain_records(before: bytes, first: int, records: Iterable[bytes], checksum: Checksum) -> tuple[bytes, list[bytes]]:
+    """Return the link of the last of some records, which begin at `first`, and the bytes to store for each."""
     mark, make_link = checksum.value, _make_xxh3 if checksum is Checksum.XXH3 else _make_sha256
     link, found = before, []
     for seq, record in enumerate(records, first):

@@ -11,11 +11,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from stele.core.ports import LogEntry
 from stele.errors import DamagedLog, StoreError
 from stele.storage.chained_log import ChainedLog
 from stele.storage.high_water_mark import HighWaterMark, LogPosition
 from stele.storage.memory import MemoryLog, MemoryStore
-from stele.core.ports import LogEntry
 from stele.storage.record_chain import (
     FIRST_LINK,
     Checksum,
@@ -85,7 +85,7 @@ def test_kinds_of_checksums_follow_one_another(appends: list[tuple[Checksum, lis
 @pytest.mark.parametrize("damaged", [None, 5, 1.5, "text", b"", b"\xc1"])
 def test_what_is_no_record_is_damage(damaged: Any) -> None:
     """A flipped bit in a database may make null, a number or a text of bytes."""
-    link, stored = chain_records(FIRST_LINK, 1, RECORDS[:2], Checksum.XXH3)
+    _, stored = chain_records(FIRST_LINK, 1, RECORDS[:2], Checksum.XXH3)
     with pytest.raises(DamagedRecord) as caught:
         verify_records(FIRST_LINK, [LogEntry(1, stored[0]), LogEntry(2, damaged), LogEntry(3, b"")])
     assert caught.value.seq == 2

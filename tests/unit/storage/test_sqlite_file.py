@@ -99,7 +99,7 @@ async def test_damaged_database(tmp_path: Path) -> None:
 
 
 async def test_a_file_of_layout_2_is_continued(tmp_path: Path) -> None:
-    """Its records stay and new ones follow, with the other checksum; an older process that has it open writes no more."""
+    """Its records stay, new ones have the other checksum; an older process that has it open writes no more."""
     path = tmp_path / "log.db"
     records = [b"record %d " % number * 20 for number in range(6)]
     old = await ChainedLog.open(await SqliteLog.open(path), "old")
