@@ -34,4 +34,4 @@ async def open_log(url: str, state_dir: Path | None = None) -> ChainedLog:
     """
     driver = find_driver(url)
     log = await driver.open_log(url)
-    return await ChainedLog.open(log, driver.name_store(url), find_mark(url, state_dir), driver.checksum)
+    return await ChainedLog.open(log, driver.name_store(url), find_mark(url, state_dir), driver.choose_checksum(log))

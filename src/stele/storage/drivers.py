@@ -12,7 +12,7 @@ from functools import cache
 from hashlib import sha256
 from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
-from typing import Final, NamedTuple, Protocol
+from typing import Any, Final, NamedTuple, Protocol
 
 from stele.core.ports import Log
 from stele.core.suggestions import suggest_name
@@ -109,7 +109,7 @@ class StorageDriver(NamedTuple):
     open_files   what `stele log verify`, `repair` and `backup` work on; raises `InvalidRequest` when there is no store
     inspect      what `stele doctor` says of the store; nothing is created or changed
     is_durable   False for a store that ends with its process
-    checksum     what new records get; every release that opens stores of this layout can verify it
+    choose_checksum  what new records of an opened log get; every release that opens such a store can verify it
     """
 
     open_log: Callable[[str], Awaitable[Log]]
@@ -118,7 +118,7 @@ class StorageDriver(NamedTuple):
     open_files: Callable[[str], StoreFiles] | None = None
     inspect: Callable[[str], StoreCondition] | None = None
     is_durable: bool = True
-    checksum: Checksum = Checksum.SHA256
+    choose_checksum: Callable[[Any], Checksum] = lambda _: Checksum.SHA256
 
 
 _OWN: Final = {

@@ -228,7 +228,7 @@ async def test_a_log_without_checksums_gets_them(node: Opener, tmp_path: Path, s
     assert again.state.seq == registry.state.seq
     with closing(sqlite3.connect(tmp_path / "log.db")) as connection:
         tables = {row[0] for row in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
-    assert tables == {"entry", "state"}
+    assert tables == {"record", "state"}
 
 
 async def test_an_old_log_with_a_changed_text_is_refused(node: Opener, tmp_path: Path) -> None:

@@ -15,7 +15,6 @@ import pytest
 
 from stele.errors import StoreError
 from stele.storage import open_log
-from stele.storage.chained_log import ChainedLog
 from stele.storage.record_chain import Checksum
 from stele.storage.sqlite import SqliteLog
 from stele.storage.sqlite.file import APPLICATION_ID, SCHEMA_VERSION
@@ -98,29 +97,22 @@ async def test_damaged_database(tmp_path: Path) -> None:
     await log.close()
 
 
-async def test_a_file_of_layout_2_is_continued(tmp_path: Path) -> None:
-    """Its records stay, new ones have the other checksum; an older process that has it open writes no more."""
-    path = tmp_path / "log.db"
+@pytest.mark.parametrize(("layout", "checksum"), [(2, Checksum.SHA256), (3, Checksum.XXH3)])
+async def test_a_file_keeps_its_kind_of_checksum(tmp_path: Path, layout: int, checksum: Checksum) -> None:
+    """A new file gets the faster one; one of the release before stays what nodes of that release can read."""
+    path, url = tmp_path / "log.db", f"sqlite:///{tmp_path}/log.db"
     records = [b"record %d " % number * 20 for number in range(6)]
-    old = await ChainedLog.open(await SqliteLog.open(path), "old")
-    assert await old.append(0, records[:3])
-    await old.close()
-    _run(path, "ALTER TABLE entry RENAME TO record", "PRAGMA user_version = 2")
-    kept = _run(path, "SELECT stored FROM record")
-    with closing(sqlite3.connect(path, isolation_level=None)) as older:
-        assert older.execute("SELECT max(seq) FROM record").fetchone() == (3,)
-        log = await open_log(f"sqlite:///{path}")
-        assert await log.append(3, records[3:])
-        assert _run(path, "PRAGMA user_version") == [(SCHEMA_VERSION,)]
-        with pytest.raises(sqlite3.OperationalError, match="no such table"):
-            older.execute("INSERT INTO record VALUES (7, x'00')")
+    await (await open_log(url)).close()
+    _run(path, f"PRAGMA user_version = {layout}")
+    for first in (0, 3):
+        log = await open_log(url)
+        assert await log.append(first, records[first : first + 3])
         await log.close()
-    again = await open_log(f"sqlite:///{path}")
-    assert [entry.record for entry in await again.tail(0, 10)] == records
-    await again.close()
-    stored = _run(path, "SELECT stored FROM entry")
-    assert stored[:3] == kept
-    assert [bytes(row[0][:2]) for row in stored] == [Checksum.SHA256.value] * 3 + [Checksum.XXH3.value] * 3
+    log = await open_log(url)
+    assert [entry.record for entry in await log.tail(0, 10)] == records
+    await log.close()
+    assert _run(path, "PRAGMA user_version") == [(layout,)]
+    assert _run(path, "SELECT DISTINCT substr(stored, 1, 2) FROM record") == [(checksum.value,)]
 
 
 @pytest.mark.parametrize(("count", "size"), [(64, 10), (256, 10), (700, 10), (300, 20_000)])
@@ -139,7 +131,7 @@ async def test_lost_records(tmp_path: Path) -> None:
     path = tmp_path / "log.db"
     await _fill(path, 200)
     log = await SqliteLog.open(path)
-    _run(path, "DELETE FROM entry WHERE seq IN (1, 150)")
+    _run(path, "DELETE FROM record WHERE seq IN (1, 150)")
     for after, limit in ((0, 5), (0, 200), (140, 20)):
         with pytest.raises(StoreError, match="has lost records"):
             await log.tail(after, limit)
@@ -214,7 +206,6 @@ _FILE_LIMIT = """
 import asyncio, resource, signal, sys
 from stele.errors import StoreError
 from stele.storage import open_log
-from stele.storage.chained_log import ChainedLog
 from stele.storage.record_chain import Checksum
 from stele.storage.sqlite import SqliteLog
 

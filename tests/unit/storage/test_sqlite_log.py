@@ -50,7 +50,7 @@ async def test_erasure_says_when_a_reader_keeps_the_bytes(log: SqliteLog, tmp_pa
     assert await log.append(0, [b"the-secret"])
     with closing(sqlite3.connect(tmp_path / "log.db", isolation_level=None)) as reader:
         reader.execute("BEGIN")
-        reader.execute("SELECT * FROM entry").fetchall()
+        reader.execute("SELECT * FROM record").fetchall()
         with pytest.raises(StoreError, match="erase it again"):
             await log.erase(1, b"purged")
         assert await log.tail(0, 1) == [(1, b"purged")]
@@ -166,7 +166,7 @@ async def test_turn_of_a_killed_process_ends_with_it(log: SqliteLog, tmp_path: P
         "    log = await SqliteLog.open(sys.argv[1])\n"
         "    async with log.turn():\n"
         "        c = log._writer._connection; c.execute('BEGIN IMMEDIATE')\n"
-        "        c.execute('INSERT INTO entry VALUES (1, x\\'00\\')'); print('in', flush=True); time.sleep(60)\n"
+        "        c.execute('INSERT INTO record VALUES (1, x\\'00\\')'); print('in', flush=True); time.sleep(60)\n"
         "asyncio.run(main())"
     )
     command = [sys.executable, "-c", code, str(tmp_path / "log.db")]

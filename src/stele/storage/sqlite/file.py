@@ -13,6 +13,7 @@ from stele.errors import StoreError
 __all__ = [
     "APPLICATION_ID",
     "SCHEMA_VERSION",
+    "SHA256_LAYOUT",
     "ensure_wal",
     "lock_path",
     "mark_path",
@@ -29,10 +30,12 @@ APPLICATION_ID = 0x5374656C
 SCHEMA_VERSION = 3
 """The layout that `prepare` makes, kept in `user_version`; a file with a higher one is refused rather than guessed at.
 
-Layout 1 had the tables `log` and `snapshot`, whose records had no checksums; layout 2 had the table `record`, whose
-checksums were all of SHA-256: see `upgrade`. Records have had a table of another name in each, so a process of an older
-release that still has the file open writes no more.
+Layout 1 had the tables `log` and `snapshot`, whose records had no checksums: see `upgrade`. The tables have other names
+since, so a process of an older release that still has the file open writes no more.
 """
+
+SHA256_LAYOUT = 2
+"""The same tables, with checksums of SHA-256 alone. Files of it stay so: nodes of the release before write there, too."""
 
 _SETTINGS = (
     "PRAGMA synchronous = FULL",  # a lost tail would hand out its ids again

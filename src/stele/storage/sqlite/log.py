@@ -35,9 +35,9 @@ from stele.storage.sqlite.prepare import prepare_file
 
 __all__ = ["SqliteLog"]
 
-_HEAD = "SELECT coalesce(max(seq), 0) FROM entry"
-_APPEND = f"INSERT INTO entry (seq, stored) SELECT ?, ? WHERE ({_HEAD}) = ?"
-_TAIL = "SELECT seq, stored FROM entry WHERE seq > ? ORDER BY seq LIMIT ?"
+_HEAD = "SELECT coalesce(max(seq), 0) FROM record"
+_APPEND = f"INSERT INTO record (seq, stored) SELECT ?, ? WHERE ({_HEAD}) = ?"
+_TAIL = "SELECT seq, stored FROM record WHERE seq > ? ORDER BY seq LIMIT ?"
 
 _INLINE = 256
 _INLINE_BYTES = 512 << 10
@@ -56,8 +56,9 @@ class SqliteLog:
     An append that is cancelled may still be written: its outcome is found by reading the log.
     """
 
-    def __init__(self, path: Path, busy_timeout: float, patience: float) -> None:
+    def __init__(self, path: Path, layout: int, busy_timeout: float, patience: float) -> None:
         """Opens a file that `prepare_file` has made sure of; callers use `open`."""
+        self.layout = layout
         self._path = path
         self._hint = open_connection(path, busy_timeout)
         self._writer = _Worker(path, busy_timeout, "stele-log-writer")
@@ -84,9 +85,9 @@ class SqliteLog:
         def start() -> SqliteLog:
             # Resolved: a later chdir must not move the log, and whoever comes by a symbolic link shares the lock file.
             place = resolve_path(path)
-            prepare_file(place, busy_timeout)
+            layout = prepare_file(place, busy_timeout)
             try:
-                return SqliteLog(place, busy_timeout, patience)
+                return SqliteLog(place, layout, busy_timeout, patience)
             except (sqlite3.Error, OSError) as error:
                 raise store_error(place, error) from error
 
@@ -250,15 +251,15 @@ def _insert_records(connection: sqlite3.Connection, expected: int, records: Sequ
         with transaction(connection):
             if _read_head(connection) != expected:
                 return False
-            connection.executemany("INSERT INTO entry (seq, stored) VALUES (?, ?)", enumerate(records, expected + 1))
+            connection.executemany("INSERT INTO record (seq, stored) VALUES (?, ?)", enumerate(records, expected + 1))
     return True
 
 
 def _try_writing(connection: sqlite3.Connection) -> None:
     """Write pages, and take them back in the same transaction."""
     with transaction(connection):
-        connection.execute("INSERT INTO entry (seq, stored) VALUES (-1, zeroblob(?))", (LEAST_ROOM,))
-        connection.execute("DELETE FROM entry WHERE seq = -1")
+        connection.execute("INSERT INTO record (seq, stored) VALUES (-1, zeroblob(?))", (LEAST_ROOM,))
+        connection.execute("DELETE FROM record WHERE seq = -1")
 
 
 def _read_head(connection: sqlite3.Connection) -> int:
@@ -300,7 +301,7 @@ def _load_snapshot(connection: sqlite3.Connection) -> tuple[int, bytes] | None:
 
 def _erase_record(connection: sqlite3.Connection, path: Path, seq: int, record: bytes) -> None:
     with transaction(connection):
-        if connection.execute("UPDATE entry SET stored = ? WHERE seq = ?", (record, seq)).rowcount != 1:
+        if connection.execute("UPDATE record SET stored = ? WHERE seq = ?", (record, seq)).rowcount != 1:
             raise StoreError(f"The log {path} has no record {seq} to erase")
     busy = connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()[0][0]
     if busy:

@@ -12,7 +12,6 @@ from pathlib import Path
 from stele.errors import InvalidRequest
 from stele.storage.drivers import StoredRecord
 from stele.storage.sqlite.file import (
-    SCHEMA_VERSION,
     ensure_wal,
     open_connection,
     resolve_path,
@@ -20,7 +19,7 @@ from stele.storage.sqlite.file import (
     transaction,
 )
 from stele.storage.sqlite.prepare import create_layout, make_private_file, read_layout
-from stele.storage.sqlite.upgrade import OLD_TABLES
+from stele.storage.sqlite.upgrade import UNCHECKED_LAYOUT
 from stele.storage.sqlite.url import parse_url
 
 __all__ = ["SqliteFiles", "make_copy", "write_database"]
@@ -40,15 +39,13 @@ class SqliteFiles:
         self.place = str(self._path)
         with closing(self._connect()) as connection:
             try:
-                layout = read_layout(self._path, connection)
+                self.is_chained = read_layout(self._path, connection) != UNCHECKED_LAYOUT
             except sqlite3.Error as error:
                 raise store_error(self._path, error) from error
-        self.is_chained = layout != 1
-        self._table, self._column = OLD_TABLES.get(layout or SCHEMA_VERSION, ("entry", "stored"))
 
     def read_stored(self, until: int) -> Iterator[StoredRecord]:
         """Every place from 1 to the last record, at least to `until`."""
-        table, column = self._table, self._column
+        table, column = ("record", "stored") if self.is_chained else ("log", "record")
         with closing(self._connect()) as connection:
             connection.text_factory = bytes
             head = f"SELECT coalesce(max(seq), 0) FROM {table}"  # noqa: S608 - our own names
@@ -74,7 +71,7 @@ class SqliteFiles:
                 create_layout(connection)
                 with transaction(connection):
                     for seq, stored in enumerate(records, 1):
-                        connection.execute("INSERT INTO entry (seq, stored) VALUES (?, ?)", (seq, stored))
+                        connection.execute("INSERT INTO record (seq, stored) VALUES (?, ?)", (seq, stored))
                 ensure_wal(new, connection, _BUSY_SECONDS)
             aside = self._path.with_name(f"{self._path.name}.damaged-{time.strftime('%Y%m%dT%H%M%S')}")
             for ending in ("", "-wal", "-shm"):
@@ -132,7 +129,7 @@ def write_database(file: Path, records: Iterable[StoredRecord]) -> None:
                 create_layout(connection)
                 with transaction(connection):
                     rows = ((seq, stored) for seq, stored in records if stored is not None)
-                    connection.executemany("INSERT INTO entry (seq, stored) VALUES (?, ?)", rows)
+                    connection.executemany("INSERT INTO record (seq, stored) VALUES (?, ?)", rows)
         except sqlite3.Error as error:
             raise store_error(file, error) from error
 

@@ -1,7 +1,7 @@
-"""Brings files of older layouts to that of today.
+"""Brings a file of layout 1, whose records had no checksums, to one of today.
 
-One transaction: a process that dies in it leaves the old layout, and the next one begins again. What layout 1 had no
-checksum for is compared with what there is: every text with its own SHA-256. The records of layout 2 stay as they are.
+One transaction: a process that dies in it leaves the old layout, and the next one begins again. What the old layout
+had no checksum for is compared with what there is: every text with its own SHA-256.
 """
 
 from __future__ import annotations
@@ -20,36 +20,16 @@ from stele.errors import DamagedLog, StoreError
 from stele.storage.chained_log import REPAIR_HINT, seal_snapshot
 from stele.storage.high_water_mark import HighWaterMark, LogPosition
 from stele.storage.record_chain import FIRST_LINK, chain_record, read_link
-from stele.storage.sqlite.file import SCHEMA_VERSION, mark_path, transaction
+from stele.storage.sqlite.file import mark_path, transaction
 
-__all__ = ["OLD_TABLES", "upgrade_layout"]
+__all__ = ["UNCHECKED_LAYOUT", "upgrade_layout"]
 
-OLD_TABLES: Final = {1: ("log", "record"), 2: ("record", "stored")}
-"""Where older layouts have their records: table and column, by layout. Those of layout 1 have no checksums."""
+UNCHECKED_LAYOUT: Final = 1
 
 _LOGGER = logging.getLogger(__name__)
 
 
-def upgrade_layout(path: Path, connection: sqlite3.Connection, found: int, layout: Sequence[str]) -> None:
-    """Bring a file of the layout `found` to that of today, whose statements are `layout`.
-
-    Raises `DamagedLog` when a record of layout 1 is damaged, `StoreError`; nothing is changed then.
-    """
-    if found == 1:
-        _add_checksums(path, connection, layout)
-    else:
-        _rename_table(path, connection)
-
-
-def _rename_table(path: Path, connection: sqlite3.Connection) -> None:
-    """Bring layout 2 to layout 3, whose records may have checksums that older releases do not know."""
-    with transaction(connection):
-        connection.execute("ALTER TABLE record RENAME TO entry")
-        connection.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
-    _LOGGER.warning("%s takes records with faster checksums now; older releases cannot open it any more", path)
-
-
-def _add_checksums(path: Path, connection: sqlite3.Connection, layout: Sequence[str]) -> None:
+def upgrade_layout(path: Path, connection: sqlite3.Connection, layout: Sequence[str]) -> None:
     """Copy records and snapshot into the tables of the new layout, chained, and drop the old tables.
 
     Raises `DamagedLog` when a record is missing or a text is not the one its SHA-256 is of; nothing is changed then.
@@ -59,7 +39,7 @@ def _add_checksums(path: Path, connection: sqlite3.Connection, layout: Sequence[
             connection.execute(statement)
         mark = LogPosition(0, FIRST_LINK)
         links = {row[0]: FIRST_LINK for row in connection.execute("SELECT seq FROM snapshot").fetchall()}
-        insert = "INSERT INTO entry (seq, stored) VALUES (?, ?)"
+        insert = "INSERT INTO record (seq, stored) VALUES (?, ?)"
         for seq, stored in _chain_records(path, connection):
             connection.execute(insert, (seq, stored))
             mark = LogPosition(seq, read_link(stored))
