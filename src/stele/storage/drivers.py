@@ -79,7 +79,7 @@ class StoreCondition(NamedTuple):
     exists         whether there is one
     is_writable    whether this user may write, or make, it
     layout         version of its format; None: there is none yet
-    newest_layout  the version that this release writes
+    newest_layout  the version that it has once this release has opened it
     size_bytes     of its main file or tables
     journal_mode   how its database is written, where there is a choice; ''
     free_bytes     of its disk; None where that cannot be known
