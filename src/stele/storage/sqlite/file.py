@@ -35,7 +35,7 @@ since, so a process of an older release that still has the file open writes no m
 """
 
 SHA256_LAYOUT = 2
-"""The same tables, with checksums of SHA-256 alone. Files of it stay so: nodes of the release before write there, too."""
+"""The same tables, with checksums of SHA-256 alone. A file of it stays so: the release before may write there, too."""
 
 _SETTINGS = (
     "PRAGMA synchronous = FULL",  # a lost tail would hand out its ids again
