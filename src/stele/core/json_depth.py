@@ -24,5 +24,6 @@ def is_nested_deeper(text: bytes, limit: int = MAX_JSON_DEPTH) -> bool:
     if text.count(b"[") + text.count(b"{") <= limit:
         return False
     marks = text.replace(rb"\\", b"").replace(rb"\"", b"").translate(None, _ALL_BUT_MARKS)
-    brackets = b"".join(marks.split(b'"')[::2])
+    # Two quotes in a row are a string without brackets, or the gap between two strings: none of them is missed.
+    brackets = b"".join(marks.replace(b'""', b"").split(b'"')[::2])
     return max(accumulate(map(_STEPS.__getitem__, brackets)), default=0) > limit
