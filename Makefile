@@ -43,7 +43,7 @@ test-long: $(VENV)/dev.stamp $(VENV)/suites.stamp $(VENV)/tools.stamp $(VENV)/sp
 	PYTHONHASHSEED=$(HASHSEED) STELE_CHAOS_BATCHES=200 $(VENV)/spark41/bin/python -m pytest -q $(SIDE_BY_SIDE) tests/spark/lakehouse
 	$(BIN)/python fuzz/run.py --all --seconds 600
 
-test-all: $(VENV)/dev.stamp $(VENV)/suites.stamp $(VENV)/tools.stamp ## The tests of `make test` on every Python that is installed: 3.11, 3.12, 3.13
+test-all: $(VENV)/dev.stamp $(VENV)/suites.stamp $(VENV)/tools.stamp ## The tests of `make test` on Python 3.11, 3.12 and 3.13, which must be on the PATH
 	$(BIN)/nox -s tests
 
 coverage: $(VENV)/dev.stamp $(VENV)/suites.stamp $(VENV)/tools.stamp ## How much of the source the tests without Spark run (Python 3.12); writes docs/reference/coverage.md

@@ -1,4 +1,7 @@
-"""The tests on every supported Python (`make test-all`, or `nox -s tests-3.12` for one), and coverage."""
+"""The tests on every supported Python (`make test-all`, or `nox -s tests-3.12` for one), and coverage.
+
+The interpreters are found as uv finds them: by name (`python3.13`) on the PATH. A missing one is an error.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +9,8 @@ from pathlib import Path
 
 import nox
 
-PYTHONS = ["3.11", "3.12", "3.13"]
+PYTHONS = nox.project.python_versions(nox.project.load_toml("pyproject.toml"))
+"""Those that the classifiers name."""
 SIDE_BY_SIDE = ["-n", "3", "--dist", "loadfile", "--no-loadscope-reorder", "--max-worker-restart", "0"]
 
 nox.options.default_venv_backend = "uv"
@@ -27,11 +31,11 @@ def install_requirements(session: nox.Session) -> None:
 
 @nox.session(python=PYTHONS)
 def tests(session: nox.Session) -> None:
-    """Run what `make test` runs; arguments after `--` go to pytest."""
+    """Run what `make test` runs, or only the files and folders after `--`; they go to pytest."""
     install_requirements(session)
     session.run("python", "-m", "stele.spark.engines.jvm.build", "--if-stale", "--if-possible")
     session.run("python", "-m", "tests.support.spark_jvm")
-    session.run("python", "-m", "pytest", "-q", *(session.posargs or ["-m", "not servers", *SIDE_BY_SIDE]))
+    session.run("python", "-m", "pytest", "-q", "-m", "not servers", *(session.posargs or SIDE_BY_SIDE))
 
 
 @nox.session(python="3.12")  # from 3.12 on counting lines slows nothing down

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import datetime as dt
 import re
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -31,6 +32,22 @@ def find_wrong_lines(text: str, today: dt.date) -> list[str]:
         if match is None or not today <= dt.date.fromisoformat(match["day"]) <= today + LONGEST:
             wrong.append(line)
     return wrong
+
+
+def test_the_supported_pythons_are_said_alike() -> None:
+    """Classifiers, the bound of the package, the tools, the locks and the pages name the same releases of Python."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    prefix = "Programming Language :: Python :: 3."
+    pythons = [f"3.{name.removeprefix(prefix)}" for name in project["project"]["classifiers"] if prefix in name]
+    assert project["project"]["requires-python"] == f">={pythons[0]}"
+    assert project["tool"]["mypy"]["python_version"] == pythons[0]
+    assert project["tool"]["ruff"]["target-version"] == f"py{pythons[0].replace('.', '')}"
+    makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
+    assert set(re.findall(r"--python-version (\S+)", makefile)) == {pythons[0]}
+    listed = f"{', '.join(pythons[:-1])} {{}} {pythons[-1]}"
+    pages = {"README.md": "or", "docs/how-to/install.md": "or", "CONTRIBUTING.md": "and", "tests/README.md": "and"}
+    for page, word in {**pages, "Makefile": "and"}.items():
+        assert listed.format(word) in (ROOT / page).read_text(encoding="utf-8").replace("**", ""), page
 
 
 @pytest.mark.parametrize("lock", LOCKS, ids=lambda lock: lock.name)

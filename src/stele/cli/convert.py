@@ -26,6 +26,7 @@ from stele.cli.files import (
     write_text,
 )
 from stele.cli.output import Output, OutputOption, errors, exit_on_error, print_json, print_rows
+from stele.core.json_depth import MAX_JSON_DEPTH, is_nested_deeper
 from stele.errors import InvalidRequest
 from stele.service import convert as service
 from stele.service.convert import ConvertAnswer, ConvertRequest, SchemaRequest
@@ -200,10 +201,9 @@ def _read_sample(numbered: tuple[int, str], name: str) -> Any:
 
 def _parse_values(text: str) -> Any:
     """A JSON value. Raises ValueError."""
-    try:
-        return json.loads(text, parse_constant=_print_refusal)
-    except RecursionError:
-        raise ValueError("nested too deeply") from None
+    if is_nested_deeper(text.encode()):
+        raise ValueError(f"nested deeper than {MAX_JSON_DEPTH} levels")
+    return json.loads(text, parse_constant=_print_refusal)
 
 
 def _print_refusal(constant: str) -> NoReturn:

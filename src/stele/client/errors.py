@@ -17,6 +17,7 @@ import msgspec
 
 from stele import errors
 from stele.errors import SteleError
+from stele.protocol.http_statuses import STATUS_PHRASES
 
 _LONGEST = 20_000  # characters of a server's sentence
 _EXCERPT = 300  # characters of a body that is not JSON
@@ -110,7 +111,7 @@ def read_failure(
         url=url,
         status=status,
         error_code=error_code if isinstance(error_code, int) else status,
-        message=_as_sentence(message) or _status_phrase(status),
+        message=_as_sentence(message) or STATUS_PHRASES.get(status, "the server gave no reason"),
         body=body,
         subject=subject,
         version=version,
@@ -144,13 +145,6 @@ def _as_sentence(message: object) -> str:
     if message is None:
         return ""
     return (message if isinstance(message, str) else msgspec.json.encode(message).decode())[:_LONGEST]
-
-
-def _status_phrase(status: int) -> str:
-    try:
-        return HTTPStatus(status).phrase
-    except ValueError:
-        return "the server gave no reason"
 
 
 _Arguments = Callable[[RequestFailure], tuple[Any, ...]]

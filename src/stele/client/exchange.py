@@ -222,8 +222,6 @@ def _decode_reply(request: Request[T], base: str, reply: Reply) -> T:
         raise _unreadable_error(request, base, reply, reply.fault)
     try:
         return request.read(reply.body)
-    except RecursionError as error:
-        raise _unreadable_error(request, base, reply, "it is nested too deeply") from error
     except (msgspec.MsgspecError, LookupError, UnicodeDecodeError) as error:
         raise _unreadable_error(request, base, reply, str(error)) from error
 

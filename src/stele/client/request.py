@@ -13,6 +13,7 @@ from urllib.parse import quote
 
 import msgspec
 
+from stele.core.json_depth import MAX_JSON_DEPTH, is_nested_deeper
 from stele.errors import InvalidName, InvalidRequest
 
 T = TypeVar("T")
@@ -124,6 +125,8 @@ def json_decoder(kind: type[T]) -> Callable[[bytes], T]:
     decode = msgspec.json.Decoder(kind).decode
 
     def read(body: bytes) -> T:
+        if is_nested_deeper(body):
+            raise msgspec.DecodeError(f"it is nested too deeply, more than {MAX_JSON_DEPTH} levels")
         try:
             return decode(body)
         except msgspec.ValidationError as error:

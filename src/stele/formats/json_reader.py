@@ -10,6 +10,7 @@ import msgspec
 import orjson
 
 from stele.core.findings import SourcePosition
+from stele.core.json_depth import is_nested_deeper
 from stele.errors import MalformedSchema
 
 MAX_BYTES = 8 * 1024 * 1024
@@ -28,9 +29,6 @@ _EXPECTED = {
 
 _BOM = b"\xef\xbb\xbf"
 
-_BRACKET_OR_STRING = re.compile(rb'[{}\[\]]|"(?:[^"\\]|\\.)*+"?', re.DOTALL)
-"""A string ends with the text where its closing quote is missing."""
-
 
 def decode_json(text: bytes, *, max_bytes: int = MAX_BYTES, max_depth: int = MAX_DEPTH) -> Any:
     """Return the value of one JSON document (RFC 8259); integers are exact, of duplicate members the last one wins.
@@ -40,14 +38,12 @@ def decode_json(text: bytes, *, max_bytes: int = MAX_BYTES, max_depth: int = MAX
     """
     if len(text) > max_bytes:
         raise MalformedSchema(f"the document has {len(text)} bytes; at most {max_bytes} are parsed")
+    if is_nested_deeper(text, max_depth):
+        raise MalformedSchema(f"objects and arrays are nested deeper than {max_depth} levels")
     try:
-        value = msgspec.json.decode(text)
-    except (msgspec.DecodeError, RecursionError, UnicodeDecodeError):
+        return msgspec.json.decode(text)
+    except (msgspec.DecodeError, UnicodeDecodeError):
         raise _explain_malformed(text) from None
-    # Counting brackets is cheap and can only overestimate, so nearly no document pays for the exact measurement.
-    if text.count(b"{") + text.count(b"[") > max_depth and _is_deeper_than(value, max_depth):
-        raise _too_deep_error(max_depth)
-    return value
 
 
 def line_and_column(text: bytes, offset: int) -> tuple[int, int]:
@@ -122,8 +118,6 @@ def _explain_malformed(text: bytes) -> MalformedSchema:
     except UnicodeDecodeError as error:
         line, column = line_and_column(text, error.start)
         return MalformedSchema("the document is not UTF-8", line=line, column=column, expected="UTF-8")
-    if _opens_more_than(text, MAX_DEPTH):
-        return _too_deep_error(MAX_DEPTH)
     try:
         orjson.loads(text)
     except orjson.JSONDecodeError as error:
@@ -131,38 +125,3 @@ def _explain_malformed(text: bytes) -> MalformedSchema:
         expected = expected or _EXPECTED.get(why, "JSON")
         return MalformedSchema(f"not valid JSON: {why}", line=error.lineno, column=error.colno, expected=expected)
     return MalformedSchema("not valid JSON")
-
-
-def _opens_more_than(text: bytes, limit: int) -> bool:
-    """Whether more objects and arrays than that are open at once, in a text that need not be JSON."""
-    if text.count(b"{") + text.count(b"[") <= limit:
-        return False
-    level = 0
-    for match in _BRACKET_OR_STRING.finditer(text):
-        if match[0] in b"{[":
-            level += 1
-            if level > limit:
-                return True
-        elif match[0] in b"}]":
-            level -= 1
-    return False
-
-
-def _too_deep_error(limit: int) -> MalformedSchema:
-    return MalformedSchema(f"objects and arrays are nested deeper than {limit} levels")
-
-
-def _is_deeper_than(value: Any, limit: int) -> bool:
-    """Breadth first and without recursion, one list per level."""
-    level = [value]
-    for _ in range(limit + 1):
-        below: list[Any] = []
-        for item in level:
-            if type(item) is dict:
-                below.extend(item.values())
-            elif type(item) is list:
-                below.extend(item)
-        if not below:
-            return False
-        level = below
-    return any(type(item) in (dict, list) for item in level)

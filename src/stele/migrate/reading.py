@@ -7,6 +7,7 @@ from typing import TypeVar
 
 import msgspec
 
+from stele.core.json_depth import MAX_JSON_DEPTH, is_nested_deeper
 from stele.errors import InvalidRequest
 
 T = TypeVar("T")
@@ -14,11 +15,11 @@ T = TypeVar("T")
 
 def decode_json(decode: Callable[[bytes], T], data: bytes, what: str) -> T:
     """Return what a decoder of msgspec makes of data. Raises `InvalidRequest` beginning with what."""
+    if is_nested_deeper(data):
+        raise InvalidRequest(f"{what}: nested too deeply, more than {MAX_JSON_DEPTH} levels")
     try:
         return decode(data)
     except msgspec.MsgspecError as error:
         raise InvalidRequest(f"{what}: {error}") from None
     except UnicodeDecodeError as error:
         raise InvalidRequest(f"{what}: not UTF-8: {error.reason}") from None
-    except RecursionError:
-        raise InvalidRequest(f"{what}: nested too deeply") from None

@@ -13,6 +13,7 @@ import msgspec
 from cachetools import LRUCache
 from msgspec.structs import replace
 
+from stele.core.json_depth import MAX_JSON_DEPTH, is_nested_deeper
 from stele.core.model import OPAQUE_FORMAT
 from stele.errors import NotFound, Refused, RegistryUnreachable
 from stele.formats.registry import list_formats
@@ -80,9 +81,11 @@ class ForeignApi:
 
     def decode(self, decode: Callable[[bytes], T], answer: httpx.Response) -> T:
         """Return what a decoder of msgspec makes of an answer. Raises `RegistryUnreachable` for something else."""
+        if is_nested_deeper(answer.content):
+            raise RegistryUnreachable(f"{answer.url} nests deeper than {MAX_JSON_DEPTH} levels")
         try:
             return decode(answer.content)
-        except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+        except (msgspec.MsgspecError, UnicodeDecodeError) as error:
             raise RegistryUnreachable(f"{answer.url} is not what it should be: {error}") from None
 
     def close(self) -> None:

@@ -8,6 +8,7 @@ from typing import Final
 
 import msgspec
 
+from stele.core.json_depth import is_nested_deeper
 from stele.errors import InvalidRequest
 
 SUFFIXES: Final = {".avsc": "avro", ".proto": "protobuf", ".json": "json", ".thrift": "thrift", ".xsd": "xsd"}
@@ -92,8 +93,10 @@ def _is_hidden(path: str) -> bool:
 
 def _names_its_schema(data: bytes) -> bool:
     """Return whether a JSON document says that it is a JSON Schema; one that is broken may be meant as one."""
+    if is_nested_deeper(data):
+        return b'"$schema"' in data
     try:
         document = msgspec.json.decode(data)
-    except (msgspec.DecodeError, RecursionError):
+    except msgspec.DecodeError:
         return b'"$schema"' in data
     return isinstance(document, dict) and isinstance(document.get("$schema"), str)

@@ -21,6 +21,7 @@ from stele.core.access import AccessRules
 from stele.core.model import SubjectKey
 from stele.core.state import State
 from stele.errors import StoreError
+from stele.protocol.http_statuses import STATUS_PHRASES
 from stele.server.asgi import Message
 from stele.server.metrics import RequestCounter
 from stele.service.access import Principal
@@ -116,7 +117,7 @@ def make_answer(
     """Return an answer to keep under a key; for what the rest is see `CachedAnswer`."""
     head, body = messages
     status, headers = HTTPStatus(head["status"]), head["headers"]
-    line = b"HTTP/1.1 %d %b\r\n" % (status, status.phrase.encode("ascii"))
+    line = b"HTTP/1.1 %d %b\r\n" % (status, STATUS_PHRASES[status].encode("ascii"))
     has_length = status == HTTPStatus.NOT_MODIFIED or any(name == b"content-length" for name, _ in headers)
     raw_headers = b"".join([b"%b: %b\r\n" % pair for pair in headers]) if has_length else b""
     texts = [key[1], raw_headers, body["body"], *chain.from_iterable((*key[_FIRST_HEADER:], *headers))]

@@ -19,6 +19,7 @@ from itertools import chain
 from typing import Any, Final
 
 from stele.apis.http.requests import WAITING
+from stele.protocol.http_statuses import STATUS_PHRASES
 from stele.server.asgi import AsgiScope, Receive, ReceivedRequest, Send
 from stele.server.connection_limits import ConnectionLimits
 from stele.server.dispatch import PEER_CERTIFICATE
@@ -331,12 +332,13 @@ class BoundedProtocol(Http1Protocol):
         self._is_closed = True
         self._table.end_wait(self)
         self._table.count_closed(reason)
+        phrase = STATUS_PHRASES[status]
         retry = "retry-after: 1\r\n" if status is HTTPStatus.SERVICE_UNAVAILABLE else ""
         head = (
-            f"HTTP/1.1 {status.value} {status.phrase}\r\ncontent-type: text/plain; charset=utf-8\r\n"
-            f"x-content-type-options: nosniff\r\ncontent-length: {len(status.phrase)}\r\n{retry}connection: close\r\n"
+            f"HTTP/1.1 {status.value} {phrase}\r\ncontent-type: text/plain; charset=utf-8\r\n"
+            f"x-content-type-options: nosniff\r\ncontent-length: {len(phrase)}\r\n{retry}connection: close\r\n"
         )
-        self.transport.write(f"{head}\r\n{status.phrase}".encode("ascii"))
+        self.transport.write(f"{head}\r\n{phrase}".encode("ascii"))
         self.transport.close()
 
 

@@ -10,6 +10,8 @@ from typing import Final
 
 import msgspec
 
+from stele.core.json_depth import is_nested_deeper
+
 MAX_LINES: Final = 4_000
 """Lines of one text, after what both begin and end with, that are compared."""
 
@@ -46,8 +48,8 @@ def unified_diff(old: bytes, new: bytes) -> str:
 
 
 def _split_lines(text: bytes) -> list[str]:
-    if len(text) <= MAX_LAID_OUT:
-        with suppress(msgspec.DecodeError, RecursionError):
+    if len(text) <= MAX_LAID_OUT and not is_nested_deeper(text):
+        with suppress(msgspec.DecodeError):
             text = msgspec.json.format(text, indent=2)
     return text.decode("utf-8", "replace").splitlines()
 

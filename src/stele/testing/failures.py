@@ -6,12 +6,12 @@ import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
-from http import HTTPStatus
 from threading import Lock
 
 import msgspec
 
 from stele.protocol.confluent import MEDIA_TYPE, ErrorMessage
+from stele.protocol.http_statuses import STATUS_PHRASES
 from stele.server.asgi import App, AsgiScope, Receive, Send
 
 _ALWAYS = -1
@@ -105,7 +105,7 @@ def _drop_connection(send: Send) -> None:
 
 
 async def _send_error(send: Send, status: int) -> None:
-    phrase = HTTPStatus(status).phrase if status in list(HTTPStatus) else "failure"
+    phrase = STATUS_PHRASES.get(status, "failure")
     body = msgspec.json.encode(ErrorMessage(status, f"{phrase} (on purpose)"))
     headers = [(b"content-type", MEDIA_TYPE.encode()), (b"content-length", b"%d" % len(body))]
     await send({"type": "http.response.start", "status": status, "headers": headers})

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from http import HTTPStatus
 from typing import Any, Final
 
 import msgspec
@@ -14,6 +13,7 @@ from stele.apis.http.errors import error_headers, error_message, log_failure
 from stele.apis.http.requests import mounted_prefix
 from stele.apis.native.errors import NativeError, describe_error, http_status
 from stele.errors import Forbidden
+from stele.protocol.http_statuses import STATUS_PHRASES
 from stele.ui.pages import PageFrame, PageRequest, Site, render_page
 from stele.ui.routes.login import login_path
 
@@ -66,7 +66,7 @@ def make_error_handler(site: Site) -> Callable[[Request[Any, Any, Any], Exceptio
             return _lead_to_login(PageRequest(site, request))
         operation = str(error.operation or "") if isinstance(error, Forbidden) else ""
         shown = ErrorPage(
-            status, HTTPStatus(status).phrase, error_message(error), _ADVICE.get(status, _ADVICE[500]), operation
+            status, STATUS_PHRASES[status], error_message(error), _ADVICE.get(status, _ADVICE[500]), operation
         )
         page = PageRequest(site, request)
         answer = render_page(page, "error.html.j2", shown, status=status)

@@ -19,6 +19,7 @@ from uuid import UUID
 
 import msgspec
 
+from stele.core.json_depth import MAX_JSON_DEPTH, is_nested_deeper
 from stele.errors import FrameError
 
 STRUCTURED: Final = "application/cloudevents+json"
@@ -47,10 +48,12 @@ def read_structured(document: bytes | memoryview) -> Event:
 
     JSON data come out as they were written.
     """
+    if is_nested_deeper(bytes(document)):
+        raise FrameError(f"no structured CloudEvent: it is nested deeper than {MAX_JSON_DEPTH} levels")
     try:
         event = msgspec.json.decode(document, type=dict[str, msgspec.Raw])
         said = {name: msgspec.json.decode(value) for name, value in event.items() if name != "data"}
-    except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError) as error:
+    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
         raise FrameError(f"no structured CloudEvent: {error}") from None
     if not isinstance(said.get("specversion"), str):
         raise FrameError("no structured CloudEvent: it has no specversion")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from http import HTTPStatus
 from typing import Any, NamedTuple
 
 import msgspec
@@ -16,6 +15,7 @@ from stele import errors as err
 from stele.apis.cncf import models as api
 from stele.apis.http.errors import error_headers, find_by_class, log_failure
 from stele.protocol.cncf import group_id_of
+from stele.protocol.http_statuses import STATUS_PHRASES
 
 PROBLEM = "application/problem+json"
 
@@ -99,7 +99,7 @@ def azure_reply_to(error: Exception) -> AzureReply:
     row = find_by_class(AZURE_CODES, error)
     if row is None:
         status = status_of(error)
-        return AzureReply(status, HTTPStatus(status).phrase.title().replace(" ", ""), _detail_of(error))
+        return AzureReply(status, STATUS_PHRASES[status].title().replace(" ", ""), _detail_of(error))
     findings = error.findings if isinstance(error, err.Incompatible) else ()
     sentences = [_detail_of(error), *(f"{finding.path or '/'}: {finding.why}" for finding in findings)]
     return AzureReply(*row, " ".join(sentences))
@@ -131,7 +131,7 @@ def _detail_of(error: Exception) -> str:
 
 def _build_problem(error: Exception, status: int) -> api.ProblemDetails:
     findings = [_finding_as_json(finding) for finding in error.findings] if isinstance(error, err.Incompatible) else []
-    return api.ProblemDetails(HTTPStatus(status).phrase, status, _detail_of(error), findings)
+    return api.ProblemDetails(STATUS_PHRASES[status], status, _detail_of(error), findings)
 
 
 def _finding_as_json(finding: Any) -> dict[str, Any]:

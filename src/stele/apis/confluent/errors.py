@@ -31,6 +31,7 @@ from stele.apis.http.errors import classify_outage, error_headers, find_by_class
 from stele.apis.http.requests import NotJson, WrongShape, decode_segment
 from stele.core.findings import Finding
 from stele.core.model import SubjectKey
+from stele.protocol.http_statuses import STATUS_PHRASES
 from stele.service.delivery.exporter_definitions import (
     ExporterExists,
     InvalidExporterConfig,
@@ -448,7 +449,7 @@ def _http_error_answer(error: HTTPException) -> ErrorAnswer:
     status = error.status_code
     if status == HTTPStatus.REQUEST_ENTITY_TOO_LARGE:
         return ErrorAnswer(422, 42209, "Register operation failed because schema is too large")
-    return ErrorAnswer(status, status, f"HTTP {status} {HTTPStatus(status).phrase}")
+    return ErrorAnswer(status, status, f"HTTP {status} {STATUS_PHRASES[status]}")
 
 
 def create_error_handler(

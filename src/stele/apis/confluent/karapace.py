@@ -15,6 +15,7 @@ import msgspec
 
 from stele.apis.http.requests import WrongShape
 from stele.core.findings import Finding
+from stele.core.json_depth import MAX_JSON_DEPTH, is_nested_deeper
 from stele.errors import MalformedSchema
 
 _SCHEMA_MEMBERS: Final = ("schema", "schemaType", "references", "metadata", "ruleSet")
@@ -71,16 +72,21 @@ def _require(body: bytes, check: Callable[[dict[str, Any]], Iterator[BodyFinding
     """The members of a body in which a check finds nothing. Raises `RefusedBody`."""
     if not body.strip():
         raise RefusedBody([BodyFinding("missing", ("body",), "Field required", None)])
+    if is_nested_deeper(body):
+        raise _refuse_json(f"nested deeper than {MAX_JSON_DEPTH} levels")
     try:
         value = msgspec.json.decode(body.decode("utf-8"))
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        context = {"error": str(error)}
-        raise RefusedBody([BodyFinding("json_invalid", ("body", 0), "JSON decode error", {}, context)]) from None
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise _refuse_json(str(error)) from None
     if not isinstance(value, dict):
         raise RefusedBody([_no_object(("body",), value)])
     if findings := list(check(value)):
         raise RefusedBody(findings)
     return value
+
+
+def _refuse_json(why: str) -> RefusedBody:
+    return RefusedBody([BodyFinding("json_invalid", ("body", 0), "JSON decode error", {}, {"error": why})])
 
 
 def _no_object(place: tuple[str | int, ...], value: Any) -> BodyFinding:

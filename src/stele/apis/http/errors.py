@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from http import HTTPStatus
 from typing import Any, Final, TypeVar
 
 from litestar import Request
@@ -22,6 +21,7 @@ from stele.errors import (
     TooManyRequests,
     Unavailable,
 )
+from stele.protocol.http_statuses import STATUS_PHRASES
 
 T = TypeVar("T")
 
@@ -44,7 +44,7 @@ def error_message(error: Exception) -> str:
     if isinstance(error, SteleError):
         return str(error)
     if isinstance(error, HTTPException):
-        return HTTPStatus(error.status_code).phrase
+        return STATUS_PHRASES[error.status_code]
     return "the registry failed; its log says how"
 
 

@@ -21,6 +21,7 @@ from litestar import Request
 from litestar.exceptions import InternalServerException, NotFoundException
 from litestar.types import ASGIApp, Receive, Scope, Send
 
+from stele.core.json_depth import MAX_JSON_DEPTH, is_nested_deeper
 from stele.errors import InvalidRequest, SteleError, TimeLimitReached, TooLarge, Unauthenticated
 from stele.service.progress import track_progress
 
@@ -198,6 +199,8 @@ def decode_body(body: bytes, shape: type[T]) -> T:
     values = _count_values(text) if len(text) > MAX_VALUES else 0
     if values > MAX_VALUES:
         raise TooLarge(f"the body has {values} values, at most {MAX_VALUES} are taken in one request")
+    if is_nested_deeper(text.encode()):
+        raise NotJson(f"the body is nested deeper than {MAX_JSON_DEPTH} levels")
     was_collecting = gc.isenabled()
     try:
         gc.disable()  # The collector would go over what is decoded again and again, and find nothing.
@@ -206,8 +209,6 @@ def decode_body(body: bytes, shape: type[T]) -> T:
         raise WrongShape(str(error)) from None
     except msgspec.DecodeError as error:
         raise NotJson(f"the body is not JSON: {error}") from None
-    except RecursionError:
-        raise NotJson("the body is nested too deeply") from None
     finally:
         if was_collecting:
             gc.enable()

@@ -8,7 +8,6 @@ findings stand there only for a check that was given up.
 from __future__ import annotations
 
 import re
-from http import HTTPStatus
 from typing import Any
 
 import msgspec
@@ -21,6 +20,7 @@ from stele import errors as err
 from stele.apis.http.errors import error_headers, find_by_class, log_failure
 from stele.apis.http.requests import NotJson
 from stele.core.findings import Finding
+from stele.protocol.http_statuses import STATUS_PHRASES
 
 _logger = structlog.get_logger("stele.native")
 
@@ -88,7 +88,7 @@ def describe_error(error: Exception) -> SchemaProblem:
     if isinstance(error, err.SteleError):
         return SchemaProblem(error_kind(error), str(error))
     if isinstance(error, HTTPException):
-        phrase = HTTPStatus(error.status_code).phrase
+        phrase = STATUS_PHRASES[error.status_code]
         return SchemaProblem(phrase.lower().replace(" ", "_"), f"HTTP {error.status_code} {phrase}")
     return SchemaProblem("internal_error", "the registry failed; its log says how")
 

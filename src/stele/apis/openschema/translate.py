@@ -169,7 +169,7 @@ def parse_checked_schema(raw: bytes) -> api.SchemaInput:
     """Return the schema to check: an object with a schemaDefinition is whole, anything else only the definition."""
     try:
         whole = msgspec.json.decode(raw, type=api.SchemaInput)
-    except (msgspec.DecodeError, RecursionError):
+    except msgspec.DecodeError:
         whole = api.SchemaInput()
     return whole if not isinstance(whole.schema_definition, UnsetType) else api.SchemaInput(msgspec.Raw(raw))
 

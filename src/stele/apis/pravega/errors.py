@@ -13,6 +13,7 @@ from litestar.openapi.datastructures import ResponseSpec
 
 from stele import errors as err
 from stele.apis.http.errors import classify_outage, error_headers, find_by_class, log_failure
+from stele.protocol.http_statuses import STATUS_PHRASES
 
 _logger = structlog.get_logger("stele.pravega")
 
@@ -75,7 +76,7 @@ def describe_error(error: Exception) -> ErrorReply:
         # The API knows no status of its own for bodies that are too long.
         too_long = error.status_code == HTTPStatus.REQUEST_ENTITY_TOO_LARGE
         status = 400 if too_long else error.status_code
-        return ErrorReply(status, "the request is too large" if too_long else HTTPStatus(status).phrase)
+        return ErrorReply(status, "the request is too large" if too_long else STATUS_PHRASES[status])
     return ErrorReply(500, "the registry failed; its log says how")
 
 

@@ -7,7 +7,6 @@ schema-repo show that body to whoever registers.
 from __future__ import annotations
 
 from collections.abc import Callable
-from http import HTTPStatus
 from typing import Any
 
 import structlog
@@ -18,6 +17,7 @@ from litestar.openapi.datastructures import ResponseSpec
 from stele import errors as err
 from stele.apis.http.errors import error_headers, log_failure
 from stele.core.findings import Finding
+from stele.protocol.http_statuses import STATUS_PHRASES
 
 NO_SUBJECT = "ERROR: This subject does not exist.\n"
 NO_SCHEMA = "ERROR: This schema does not exist.\n"
@@ -78,7 +78,7 @@ def describe_error(error: Exception) -> tuple[int, str]:
             get_status, wording = REPLIES[cls]
             return get_status, wording(error)
     if isinstance(error, HTTPException):
-        phrase = HTTPStatus(error.status_code).phrase
+        phrase = STATUS_PHRASES[error.status_code]
         detail = error.detail if error.status_code in {406, 415} else f"HTTP {error.status_code} {phrase}"
         return error.status_code, f"ERROR: {detail}\n"
     return 500, "ERROR: the registry failed; its log says how\n"

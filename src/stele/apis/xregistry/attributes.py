@@ -13,6 +13,7 @@ from typing import Any, Final
 import msgspec
 
 from stele.apis.xregistry.errors import RegistryError
+from stele.core.json_depth import MAX_JSON_DEPTH, is_nested_deeper
 
 Definition = dict[str, Any]
 """An attribute as the model defines it: name, type, and what else holds for it."""
@@ -188,11 +189,11 @@ META_ATTRIBUTES: Final = dict(
 
 
 def parse_value(raw: msgspec.Raw) -> Any:
-    """Return the value of a member. Raises `RegistryError` for one that is nested too deeply."""
+    """Return the value of a member. Raises `RegistryError` for what is no JSON or nested too deeply."""
+    if is_nested_deeper(bytes(raw)):
+        raise RegistryError("parsing_data", error_detail=f"a value is nested deeper than {MAX_JSON_DEPTH} levels")
     try:
         return msgspec.json.decode(raw)
-    except RecursionError:
-        raise RegistryError("parsing_data", error_detail="a value is nested too deeply") from None
     except msgspec.DecodeError as error:
         raise RegistryError("parsing_data", error_detail=str(error)) from None
 

@@ -17,6 +17,7 @@ import msgspec
 from stele.apis.xregistry.attributes import VERSION_ATTRIBUTES, is_id, parse_value
 from stele.apis.xregistry.errors import RegistryError
 from stele.apis.xregistry.translate import resolve_format
+from stele.core.json_depth import is_nested_deeper
 
 Members = Mapping[str, msgspec.Raw]
 """An entity in a request: its members, not decoded yet."""
@@ -67,10 +68,10 @@ def read_document(raw: Any, format_name: str, installed: Collection[str]) -> byt
     if not isinstance(value, str):
         return data
     text = value.encode("utf-8", "surrogatepass")
-    if resolve_format(format_name, installed).format in _JSON_FORMATS:
+    if resolve_format(format_name, installed).format in _JSON_FORMATS and not is_nested_deeper(text):
         try:
             msgspec.json.decode(text)
-        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        except (msgspec.DecodeError, UnicodeDecodeError):
             return data  # The name of a type is JSON with its quotes only.
     return text
 

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from http import HTTPStatus
 from typing import Any, Final, NamedTuple
 
 import msgspec
@@ -20,6 +19,7 @@ from stele import errors as err
 from stele.apis.http.errors import error_headers, error_message, find_by_class, log_failure
 from stele.apis.http.requests import NotJson, WrongShape, find_base_uri, mounted_prefix
 from stele.apis.xregistry.models import ErrorBody
+from stele.protocol.http_statuses import STATUS_PHRASES
 
 _logger = structlog.get_logger("stele.xregistry")
 
@@ -265,7 +265,7 @@ def _convert_http_error(error: HTTPException, path: str, method: str) -> Registr
         case 413:
             return RegistryError("request_too_large", error_detail="the body is longer than max_request_bytes")
         case status if status < 500:
-            return RegistryError("bad_request", error_detail=HTTPStatus(status).phrase)
+            return RegistryError("bad_request", error_detail=STATUS_PHRASES[status])
         case _:
             return RegistryError("server_error")
 

@@ -29,6 +29,7 @@ from stele.apis.xregistry.translate import (
     policy_attributes,
 )
 from stele.core.access import Operation, namespace_resource
+from stele.core.json_depth import is_nested_deeper
 from stele.core.model import OPAQUE_FORMAT, SubjectKey
 from stele.service.registry import Registry
 
@@ -398,10 +399,12 @@ def embed_document(data: bytes, content_type: str) -> Any:
             return None
     if media_type != "application/json" and not media_type.endswith("+json"):
         return None
+    if is_nested_deeper(data):
+        return None
     try:
         value = msgspec.json.decode(data)
         data.decode()
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+    except (msgspec.DecodeError, UnicodeDecodeError):
         return None
     return None if value is None or isinstance(value, str) else msgspec.Raw(data.strip(b" \t\r\n"))
 

@@ -19,6 +19,7 @@ from stele.client.serdes.serializer import Encode, Encoded, Serializer, Serializ
 from stele.client.serdes.steps import AnyClient, Source
 from stele.client.snapshot import ResolvedSchema
 from stele.client.types import Schema
+from stele.core.json_depth import MAX_JSON_DEPTH, is_nested_deeper
 from stele.errors import DecodeError, EncodeError
 from stele.wire.confluent import Frame
 
@@ -137,9 +138,12 @@ def _dump_json(value: Any) -> bytes:
         raise EncodeError("the value is no JSON value: JSON has neither NaN nor infinity")  # orjson writes null
     except orjson.JSONEncodeError as error:
         try:  # integers beyond 64 bits
-            return json.dumps(value, allow_nan=False, ensure_ascii=False, separators=(",", ":")).encode()
-        except (TypeError, ValueError, RecursionError):
+            data = json.dumps(value, allow_nan=False, ensure_ascii=False, separators=(",", ":")).encode()
+        except (TypeError, ValueError, RecursionError):  # the last for a value far beyond the limit
             raise EncodeError(f"the value is no JSON value: {error}") from None
+        if is_nested_deeper(data):
+            raise EncodeError(f"the value is nested deeper than {MAX_JSON_DEPTH} levels") from None
+        return data
 
 
 def _has_non_finite(value: Any) -> bool:
@@ -152,7 +156,10 @@ def _has_non_finite(value: Any) -> bool:
 
 
 def _decode_json(frame: Frame) -> Any:
+    data = bytes(frame.payload())
+    if is_nested_deeper(data):
+        raise DecodeError(f"the value is nested deeper than {MAX_JSON_DEPTH} levels")
     try:
-        return json.loads(bytes(frame.payload()).decode())
-    except (ValueError, RecursionError) as error:
+        return json.loads(data.decode())
+    except ValueError as error:
         raise DecodeError(f"not JSON: {error}") from error

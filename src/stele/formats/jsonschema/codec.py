@@ -11,6 +11,7 @@ from typing import Any, NamedTuple, NoReturn
 
 import jsonschema_rs
 
+from stele.core.json_depth import MAX_JSON_DEPTH, is_nested_deeper
 from stele.errors import DecodeError, EncodeError
 from stele.formats.jsonschema.json_text import (
     MAX_DEPTH,
@@ -255,6 +256,8 @@ class JsonCodec:
 
     def decode(self, data: bytes) -> Any:
         """Return one JSON value that fits the reader's schema. Raises `DecodeError`."""
+        if is_nested_deeper(data):
+            raise DecodeError(f"nested deeper than {MAX_JSON_DEPTH} levels")
         try:
             source = data.decode()
             datum = json.loads(source, parse_constant=_refuse_constant)
@@ -262,7 +265,7 @@ class JsonCodec:
             raise DecodeError("not UTF-8", offset=error.start) from None
         except json.JSONDecodeError as error:
             raise DecodeError(f"not JSON: {error.msg}", offset=len(error.doc[: error.pos].encode())) from None
-        except (ValueError, RecursionError) as error:
+        except ValueError as error:
             raise DecodeError(f"not readable as JSON: {error}") from None
         faults = _find_foreign_value(datum) if _MAY_OVERFLOW.search(source) else []
         faults = faults or _find_faults(self._reader, datum)

@@ -80,10 +80,7 @@ def parse_json(text: bytes, *, strict: bool = True, repeated: RepeatedMembers | 
             object_pairs_hook=join_members,
         )
     except json.JSONDecodeError as error:
-        why, expected = _SYNTAX.get(error.msg, (error.msg, "JSON"))
-        raise MalformedSchema(
-            f"not valid JSON: {why}", line=error.lineno, column=error.colno, expected=expected
-        ) from None
+        raise _explain_syntax_error(error) from None
     except RecursionError:
         raise MalformedSchema(f"nested deeper than {MAX_DEPTH} levels") from None
     if "\\ud" in source or "\\uD" in source:
@@ -96,8 +93,6 @@ _SYNTAX = {
     "Expecting ',' delimiter": ("a comma or the end is missing", "',' or the closing bracket"),
     "Expecting ':' delimiter": ("a colon is missing", "':' and a value"),
     "Expecting property name enclosed in double quotes": ("no member name", 'a member name between "quotes"'),
-    "Illegal trailing comma before end of object": ("a comma before the end", 'a member name between "quotes"'),
-    "Illegal trailing comma before end of array": ("a comma before the end", "a value"),
     "Invalid control character at": ("a control character inside a string", r"an escape such as \n or \t"),
     "Extra data": ("something follows the document", "one document"),
     "Unterminated string starting at": ("a string without an end", 'a closing "'),
@@ -105,6 +100,26 @@ _SYNTAX = {
     "Invalid \\uXXXX escape": ("a bad escape", "four hexadecimal digits"),
 }
 """What the parser says in other words, and what it expected."""
+
+_TRAILING_COMMAS = {
+    "Illegal trailing comma before end of object": "Expecting property name enclosed in double quotes",
+    "Illegal trailing comma before end of array": "Expecting value",
+}
+"""What the parser of Python 3.13 says at the comma, and what older ones say at the bracket behind it."""
+
+_PAST_COMMA = re.compile(r",[ \t\r\n]*")
+
+
+def _explain_syntax_error(error: json.JSONDecodeError) -> MalformedSchema:
+    """Return what is wrong and where, the same for the parser of every Python."""
+    message, offset = error.msg, error.pos
+    if message in _TRAILING_COMMAS:
+        message = _TRAILING_COMMAS[message]
+        comma = _PAST_COMMA.match(error.doc, offset)
+        offset = comma.end() if comma else offset
+    why, expected = _SYNTAX.get(message, (message, "JSON"))
+    line, column = _line_and_column(error.doc, offset)
+    return MalformedSchema(f"not valid JSON: {why}", line=line, column=column, expected=expected)
 
 
 def write_json(value: Json, *, order: Literal["sorted"] | None = None) -> bytes:

@@ -14,6 +14,7 @@ import msgspec
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from stele.core.json_depth import is_nested_deeper
 from stele.errors import TooLarge
 from stele.formats.conversion.infer import MAX_DEPTH, MAX_MEMBERS, MAX_PLACES, detect_notations
 from stele.spark.data_audit.aggregation import add_counts, count_values, greatest_known, least_known, limit_kinds
@@ -326,38 +327,15 @@ def evidence_of_documents(documents: Sequence[bytes | str], most: int) -> tuple[
 
 def _decode_document(document: bytes | str) -> Any:
     """Return the value of a document. Raises ValueError with a reason that many documents share."""
+    text = document.encode("utf-8", "replace") if isinstance(document, str) else document
+    if is_nested_deeper(text, MAX_DEPTH):
+        raise ValueError(_DEEP)
     try:
-        value = msgspec.json.decode(document)
-    except RecursionError:
-        raise ValueError(_DEEP) from None
+        return msgspec.json.decode(document)
     except UnicodeError:
         raise ValueError("it is not UTF-8") from None
     except msgspec.MsgspecError as error:
         raise ValueError(f"it is not JSON: {str(error).partition(' (byte')[0]}") from None
-    if _count_brackets(document) > MAX_DEPTH and _is_deep(value):
-        raise ValueError(_DEEP)
-    return value
-
-
-def _count_brackets(document: bytes | str) -> int:
-    """At least as many as levels, and cheap to count."""
-    if isinstance(document, str):
-        return document.count("{") + document.count("[")
-    return document.count(b"{") + document.count(b"[")
-
-
-def _is_deep(value: Any) -> bool:
-    """Whether there are more levels of values inside values than the formats' inference takes."""
-    level, depth = [value], 0
-    while level and depth <= MAX_DEPTH:
-        inner: list[Any] = []
-        for each in level:
-            if isinstance(each, dict):
-                inner += each.values()
-            elif isinstance(each, list):
-                inner += each
-        level, depth = inner, depth + 1
-    return bool(level)
 
 
 class _DocumentPlace:

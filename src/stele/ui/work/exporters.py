@@ -148,7 +148,7 @@ def _read_change(entered: ExporterEntry) -> ExporterChange:
     """Return what a form wants of an exporter. Raises `InvalidExporterConfig`."""
     try:
         config = msgspec.json.decode(entered.config or "{}", type=dict[str, str])
-    except (msgspec.DecodeError, RecursionError) as error:
+    except msgspec.DecodeError as error:
         raise InvalidExporterConfig(f"it is no JSON object of texts: {error}") from None
     return ExporterChange(
         name=entered.name,

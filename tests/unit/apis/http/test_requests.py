@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from stele.apis.http.requests import SLASH, NotJson, WrongShape, decode_body, decode_path, decode_segment
+from stele.core.json_depth import MAX_JSON_DEPTH
 
 segment_names = st.text(st.characters(exclude_categories=["Cs"]), min_size=1)
 
@@ -60,6 +61,18 @@ def test_what_is_not_json(body: bytes) -> None:
     """Text that is no JSON, no UTF-8 even in a member nobody reads, or nested without end."""
     with pytest.raises(NotJson):
         decode_body(body, Shape)
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-16"])
+def test_the_deepest_body(encoding: str) -> None:
+    """Nesting ends at a number, whatever the interpreter could read; the body itself is the first level."""
+    for levels in (MAX_JSON_DEPTH, MAX_JSON_DEPTH + 1):
+        body = '{"number":1,"x":' + "[" * (levels - 1) + "]" * (levels - 1) + "}"
+        if levels <= MAX_JSON_DEPTH:
+            assert decode_body(body.encode(encoding), Shape) == Shape(1)
+        else:
+            with pytest.raises(NotJson, match=f"deeper than {MAX_JSON_DEPTH} levels"):
+                decode_body(body.encode(encoding), Shape)
 
 
 @pytest.mark.parametrize("body", [b"", b"  ", b"[]", b"null", b"{}", b'{"number":"x"}', b'{"number":1.5}'])

@@ -25,6 +25,7 @@ from stele.apis.native.errors import SchemaProblem, describe_error, http_status
         (NotJson("x"), 400, "invalid_request"),
         (WrongShape("x"), 422, "invalid_request"),
         (HTTPException(status_code=404), 404, "not_found"),
+        (HTTPException(status_code=413), 413, "request_entity_too_large"),
         (KeyError("secret"), 500, "internal_error"),
     ],
 )

@@ -47,6 +47,8 @@ def test_the_draft_is_that_of_schema_else_seven(schema: Any, draft: Draft) -> No
     ("text", "line", "column", "words"),
     [
         (b'{"a":\n 1,}', 2, 4, "member name"),
+        (b'{"a": 1, \n }', 2, 2, "member name"),
+        (b'{"enum": [1,\n\t]}', 2, 2, "no value"),
         (b"", 1, 1, "empty"),
         (b" \n ", 1, 1, "empty"),
         (b'{"a": "NaN",\n "b": NaN}', 2, 7, "NaN"),
