@@ -18,6 +18,7 @@ from stele.errors import StoreError, StoreTimeout
 from stele.server.dialects import MOUNTS, DialectEntry
 from stele.service.registry import Registry
 from stele.storage import open_log
+from stele.ui.work import journal_feed
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -71,11 +72,13 @@ async def outage() -> AsyncIterator[Outage]:
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def world(outage: Outage) -> AsyncIterator[World]:
-    """A registry with something in it for every endpoint."""
+    """A registry with something in it for every endpoint; streams of its journal are brief."""
     registry = await Registry.open(outage)
     made = World(registry)
     await made.create()
-    yield made
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(journal_feed, "_SHARE_OF_LIMIT", 0.005)
+        yield made
     await registry.close()
 
 
