@@ -330,7 +330,7 @@ SPARK_RANKS = (
     (("wires",), "A wire takes records apart and looks ids up, so it needs the registry and the names of Arrow."),
     (("decode",), "Reading and writing columns puts engines, wires, rules and formats together."),
     (("functions",), "`from_registry` and `to_registry` are decoding and encoding as a user calls them on DataFrames."),
-    (("types",), "The table of supported types tries the functions out; nothing that decodes needs a type of a model."),
+    (("types",), "Types of columns are made of the neutral model; nothing that decodes needs one of those."),
     (("datasource",), "Subjects as tables show their columns, which takes the types."),
     (("data_audit",), "Audits decode data at rest by the functions, and no pipeline is needed for that."),
     (("pipeline",), "A pipeline decodes streams, and reports on itself as audits do."),
@@ -377,7 +377,6 @@ LANGUAGE_VIEWS = {
     "to_model": "to_model",
     "flat_schema": "to_model",
     "imports": "imports",
-    "simple_to_model": "to_model",
     "declarations": "compat",
     "findings": "compat",
 }
@@ -395,6 +394,10 @@ VIEWS_IN_VIEWS = {
     "avro.from_model": (
         "avro.to_model",
         "Writing undoes reading: attributes that carry what Avro lacks have one name.",
+    ),
+    "jsonschema.from_model": (
+        "jsonschema.to_model",
+        "Writing undoes reading: what a pattern says of a type is one table, read in both directions.",
     ),
     "jsonschema.containment": ("jsonschema.codec", "A witness is spelled as the codec spells data."),
     "jsonschema.karapace": (

@@ -20,6 +20,7 @@ from typing import Annotated, Any, Literal, get_args, get_origin, get_type_hints
 import msgspec
 import typer.main
 from litestar.routes import HTTPRoute
+from tools import spark_type_table
 from tools.man_pages import build_man_pages
 
 from stele.apis.cncf.errors import AZURE_CODES
@@ -44,7 +45,6 @@ from stele.service.registry import Registry
 from stele.spark.engines.error_codes import MESSAGES
 from stele.spark.pipeline import config as pipelines
 from stele.spark.pipeline.metrics import FAMILIES
-from stele.spark.types import support_table
 from stele.storage.memory import MemoryLog
 
 FOLDER = Path(__file__).parent.parent / "docs" / "reference"
@@ -423,12 +423,12 @@ def build_spark_types_page() -> str:
     read = [("language", "type", "`from_registry` gives", "`spark_schema` says", "lost")]
     read += [
         (row.format, row.type, _quote_code(row.data), _quote_code(row.schema), ", ".join(row.losses))
-        for row in support_table.reading()
+        for row in spark_type_table.reading()
     ]
     written = [("Spark", "language", "`schema_for` says", "lost")]
     written += [
         (_quote_code(row.spark), row.format, _quote_code(row.type), ", ".join(row.losses))
-        for row in support_table.writing()
+        for row in spark_type_table.writing()
         if row.format != "thrift"  # nothing is converted into it
     ]
     return (

@@ -17,8 +17,8 @@ from typing import Final
 
 from stele.formats.conversion.model import Loss
 from stele.spark.data_audit.census import Census, DeletableVersion, FieldUsage, IdUsage
+from stele.spark.data_audit.data_stats import FieldStats
 from stele.spark.data_audit.drift import Drift, DriftReport
-from stele.spark.data_audit.field_stats import FieldStats
 from stele.spark.data_audit.infer import Inference
 from stele.spark.data_audit.infer_proposal import ProposedField
 from stele.spark.data_audit.report import HasReport, to_html

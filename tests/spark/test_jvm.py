@@ -20,9 +20,8 @@ from tests.spark.orders import SUBJECT, V1, V2, V3, datum, drop, framed, order
 from stele.client import SchemaRegistryClient
 from stele.errors import Invalid
 from stele.spark import from_registry, to_registry
-from stele.spark.engines import get_engine
+from stele.spark.engines import get_engine, jvm
 from stele.spark.engines.error_codes import MESSAGES
-from stele.spark.engines.jvm import jar
 from stele.spark.engines.jvm.build import build
 
 
@@ -234,16 +233,16 @@ def test_a_session_without_the_jar_says_what_to_do(
     other = spark.newSession()
     other.conf.unset("spark.sql.catalog.stele")
     other.conf.set("spark.sql.catalog.stele", "org.nowhere.Catalog")
-    monkeypatch.setattr(jar, "is_loaded", lambda session: False)
-    with pytest.raises(jar.JarMissing, match=r"stele\.spark\.add_engine"):
-        jar.require_engine(other)
-    monkeypatch.setattr(jar, "JAR", Path("/nowhere/stele.jar"))
-    with pytest.raises(jar.JarMissing, match=r"run: python -m stele\.spark\.engines\.jvm\.build"):
-        jar.add_engine(other)
-    assert jar.settings() == {}
+    monkeypatch.setattr(jvm, "is_loaded", lambda session: False)
+    with pytest.raises(jvm.JarMissing, match=r"stele\.spark\.add_engine"):
+        jvm.require_engine(other)
+    monkeypatch.setattr(jvm, "JAR", Path("/nowhere/stele.jar"))
+    with pytest.raises(jvm.JarMissing, match=r"run: python -m stele\.spark\.engines\.jvm\.build"):
+        jvm.add_engine(other)
+    assert jvm.settings() == {}
     monkeypatch.undo()
-    assert not jar.is_loaded(other)
-    assert jar.is_loaded(spark)
+    assert not jvm.is_loaded(other)
+    assert jvm.is_loaded(spark)
     assert is_jvm(from_registry(raw, subject=SUBJECT, registry=three.url))
 
 
@@ -262,7 +261,7 @@ from pathlib import Path
 from pyspark.sql import SparkSession
 from stele.spark import add_engine, from_registry, to_registry
 from stele.client import SchemaSnapshot
-from stele.spark.engines.jvm.jar import JAR
+from stele.spark.engines.jvm import JAR
 
 session = (
     getattr(SparkSession.builder, sys.argv[3])("local[1]")

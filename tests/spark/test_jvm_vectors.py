@@ -25,12 +25,11 @@ from tests.unit.spark.avro_cases import LEAVES, Cases, framed, schema, unframed
 
 from stele.errors import EncodeError
 from stele.formats.avro import AvroSchema
-from stele.spark.decode.errors import error_structs
 from stele.spark.decode.jvm_expressions import decoding, encoding
 from stele.spark.decode.schema_lookup_worker import WriterPrograms
 from stele.spark.engines import get_engine
-from stele.spark.engines.base import Decoded, Decoder, Encoder, Engine, FindWriter
-from stele.spark.engines.jvm.jar import is_loaded
+from stele.spark.engines.base import Decoded, Decoder, Encoder, Engine, FindWriter, error_structs
+from stele.spark.engines.jvm import is_loaded
 from stele.spark.engines.jvm.programs import find_unfit_column
 from stele.spark.engines.resolve import Resolver
 

@@ -9,8 +9,7 @@ import pyarrow as pa
 import pytest
 from tests.support.server_process import call, serving
 
-from stele.spark.decode.planning import plan_read, plan_write
-from stele.spark.decode.records import RecordDecoder, RecordEncoder
+from stele.spark.decode.records import RecordDecoder, RecordEncoder, plan_read, plan_write
 from stele.spark.engines.error_codes import describe_errors
 from stele.spark.registry import pin_schemas
 from stele.spark.wires import Pravega, RocketMQ, Wire

@@ -20,7 +20,7 @@ class JavaMachine:
         from pyspark import SparkConf
         from pyspark.java_gateway import launch_gateway
 
-        from stele.spark.engines.jvm.jar import settings as engine_settings
+        from stele.spark.engines.jvm import settings as engine_settings
         from stele.spark.session import LOGGING
 
         logging = f"-Dlog4j2.configurationFile={LOGGING.as_uri()}"

@@ -122,8 +122,8 @@ def report(
     """
     with exit_on_error():
         from stele.spark.data_audit.report import to_html
+        from stele.spark.pipeline.status import load_pipeline_evolutions
         from stele.spark.pipeline.status import read_history as summarised
-        from stele.spark.pipeline.used_versions import load_pipeline_evolutions
 
         check_target(to, force=force)
         config = load_pipeline(file)

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from stele.spark.data_audit import MigratedRecords, Migration
-    from stele.spark.data_audit.migrate_output import ExistingData, OutputTarget
+    from stele.spark.data_audit.migrate import ExistingData, OutputTarget
 
 
 @dataclass(frozen=True)
@@ -68,7 +68,7 @@ class Placed:
 
     def targets(self, stored: Stored) -> tuple[OutputTarget, OutputTarget]:
         """For records and for dead letters. Raises `InvalidRequest`."""
-        from stele.spark.data_audit.migrate_output import OutputTarget, check_separate
+        from stele.spark.data_audit.migrate import OutputTarget, check_separate
 
         if not self.into:
             raise InvalidRequest("--into says where the new records go; --dry-run only counts them")
@@ -144,28 +144,34 @@ def _write_records(
     subject: str,
     targets: tuple[OutputTarget, OutputTarget],
 ) -> Migration:
-    from stele.spark.data_audit import migrate_output as output
+    from stele.spark.data_audit.migrate import (
+        check_empty,
+        count_records,
+        verify_records,
+        with_verification,
+        write_records,
+    )
 
     target, dead = targets
     for each in targets:
-        output.check_empty(spark, each)
+        check_empty(spark, each)
     moved = _reencode_records(spark, stored, new, subject)
-    before = output.count_records(spark, target) if placed.append else 0
+    before = count_records(spark, target) if placed.append else 0
     moved.every.persist()
     try:
         counted = moved.count_records()
-        output.write_records(moved.good, target, stored.column)
+        write_records(moved.good, target, stored.column)
         if counted.dead:
-            output.write_records(moved.dead, dead, stored.column)
+            write_records(moved.dead, dead, stored.column)
         seen = None
         if placed.verify or placed.verify_values:
             headers = stored.headers or new.headers_into
-            seen = output.verify_records(
+            seen = verify_records(
                 spark, target, stored.column, headers, moved, before=before, values=placed.verify_values
             )
     finally:
         moved.every.unpersist()
-    return output.with_verification(counted, seen)
+    return with_verification(counted, seen)
 
 
 def _version_number(version: str) -> int | Literal["latest"]:

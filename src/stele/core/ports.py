@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from enum import Enum
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar, runtime_checkable
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol, TypeVar, runtime_checkable
 
 import msgspec
 
@@ -162,6 +163,10 @@ class LogEntry(NamedTuple):
 
     seq: int
     record: bytes
+
+
+make_entry: Final[Callable[[Sequence[Any]], LogEntry]] = partial(tuple.__new__, LogEntry)
+"""Make an entry of a pair: `LogEntry._make`, which is not of C, takes half as long again."""
 
 
 class Log(Protocol):

@@ -7,7 +7,7 @@ Nothing here imports Spark before it is used.
 """
 
 from stele.spark.datasource import add_source, subject_tables
-from stele.spark.engines.jvm.jar import add_engine
+from stele.spark.engines.jvm import add_engine
 from stele.spark.functions import DecodedSplit, from_registry, to_registry
 from stele.spark.pipeline import PipelineConfig, PipelineReport, iceberg_dataframe, load_config, run_pipeline
 from stele.spark.session import local_session

@@ -30,13 +30,12 @@ from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 import pyarrow as pa
 
 from stele.errors import Invalid, NotInstalled
-from stele.spark.decode.errors import error_structs, error_type, raise_first_error
 from stele.spark.decode.jvm_expressions import ERROR, ID, VALUE
 from stele.spark.decode.jvm_expressions import decode_column as decode_by_jvm
-from stele.spark.decode.planning import plan_read
-from stele.spark.decode.records import ReadPlan, ReadTarget
+from stele.spark.decode.records import ReadPlan, ReadTarget, plan_read
 from stele.spark.decode.rules import refuse_reading
 from stele.spark.engines.arrow import ArrowType, Column
+from stele.spark.engines.base import error_structs, error_type, raise_first_error
 from stele.spark.functions import to_spark_types
 from stele.spark.pipeline.classification import select_unrouted
 from stele.spark.pipeline.config import PipelineConfig, RouteConfig, load_config

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from stele.errors import NotInstalled, SteleError
-from stele.spark.engines.jvm.jar import settings as engine_settings
+from stele.spark.engines.jvm import settings as engine_settings
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -33,4 +33,5 @@ async def open_log(url: str, state_dir: Path | None = None) -> ChainedLog:
     URL, which may hold a password.
     """
     driver = find_driver(url)
-    return await ChainedLog.open(await driver.open_log(url), driver.name_store(url), find_mark(url, state_dir))
+    log = await driver.open_log(url)
+    return await ChainedLog.open(log, driver.name_store(url), find_mark(url, state_dir), driver.choose_checksum(log))

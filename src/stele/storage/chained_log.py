@@ -20,11 +20,13 @@ from stele.storage.high_water_mark import HighWaterMark, LogPosition
 from stele.storage.record_chain import (
     FIRST_LINK,
     LINK_BYTES,
+    Checksum,
     DamagedRecord,
-    chain_record,
+    chain_records,
     read_link,
     replace_record,
     verify_record,
+    verify_records,
 )
 
 __all__ = ["ChainedLog", "seal_snapshot"]
@@ -40,21 +42,33 @@ REPAIR_HINT: Final = (
 
 
 class ChainedLog:
-    """A `Log` over a driver's log, made by `ChainedLog.open`; place names the store in messages."""
+    """A `Log` over a driver's log, made by `ChainedLog.open`.
 
-    def __init__(self, driver: Log, place: str, mark: HighWaterMark | None = None) -> None:
+    Args:
+        driver: Keeps the stored records.
+        place: Name of the store in messages.
+        mark: Says how far the log has come; None: nothing does.
+        checksum: What new records get; those that are there keep theirs.
+    """
+
+    def __init__(
+        self, driver: Log, place: str, mark: HighWaterMark | None = None, checksum: Checksum = Checksum.SHA256
+    ) -> None:
         self.driver = driver
         self.place = place
         self.mark = mark
+        self._checksum = checksum
         self._newest = LogPosition(0, FIRST_LINK)
         """The last record this handle has seen."""
         self._has_warned = False
         """Whether it was said that the mark cannot be written."""
 
     @classmethod
-    async def open(cls, driver: Log, place: str, mark: HighWaterMark | None = None) -> Self:
+    async def open(
+        cls, driver: Log, place: str, mark: HighWaterMark | None = None, checksum: Checksum = Checksum.SHA256
+    ) -> Self:
         """Take over a driver's log. Raises `DamagedLog` when it does not reach its high-water mark; closes it then."""
-        log = cls(driver, place, mark)
+        log = cls(driver, place, mark, checksum)
         try:
             await log._require_mark()
         except BaseException:
@@ -71,10 +85,7 @@ class ChainedLog:
         if link is None:
             await self._require_not_shrunk()
             return False
-        stored = []
-        for seq, record in enumerate(records, expected + 1):
-            link, sealed = chain_record(link, seq, record)
-            stored.append(sealed)
+        link, stored = chain_records(link, expected + 1, records, self._checksum)
         if not await self.driver.append(expected, stored):
             await self._require_not_shrunk()
             return False
@@ -96,15 +107,11 @@ class ChainedLog:
             link = None
         if link is None:
             return []
-        entries: list[LogEntry] = []
-        seq = after
         try:
-            for seq, stored in await self.driver.tail(after, limit):
-                link, record = verify_record(link, seq, stored)
-                entries.append(LogEntry(seq, record))
-        except DamagedRecord:
-            raise self._make_damage(seq) from None
-        self._note_newest(LogPosition(seq, link))
+            link, entries = verify_records(link, await self.driver.tail(after, limit))
+        except DamagedRecord as error:
+            raise self._make_damage(error.seq) from None
+        self._note_newest(LogPosition(entries[-1].seq if entries else after, link))
         if entries and self.mark is not None and self.mark.is_of_node:
             self._put_mark()
         return entries

@@ -12,12 +12,13 @@ from functools import cache
 from hashlib import sha256
 from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
-from typing import Final, NamedTuple, Protocol
+from typing import Any, Final, NamedTuple, Protocol
 
 from stele.core.ports import Log
 from stele.core.suggestions import suggest_name
 from stele.errors import InvalidRequest
 from stele.storage.high_water_mark import HighWaterMark
+from stele.storage.record_chain import Checksum
 
 __all__ = [
     "GROUP",
@@ -78,7 +79,7 @@ class StoreCondition(NamedTuple):
     exists         whether there is one
     is_writable    whether this user may write, or make, it
     layout         version of its format; None: there is none yet
-    newest_layout  the version that this release writes
+    newest_layout  the version that it has once this release has opened it
     size_bytes     of its main file or tables
     journal_mode   how its database is written, where there is a choice; ''
     free_bytes     of its disk; None where that cannot be known
@@ -108,6 +109,7 @@ class StorageDriver(NamedTuple):
     open_files   what `stele log verify`, `repair` and `backup` work on; raises `InvalidRequest` when there is no store
     inspect      what `stele doctor` says of the store; nothing is created or changed
     is_durable   False for a store that ends with its process
+    choose_checksum  what new records of an opened log get; every release that opens such a store can verify it
     """
 
     open_log: Callable[[str], Awaitable[Log]]
@@ -116,6 +118,7 @@ class StorageDriver(NamedTuple):
     open_files: Callable[[str], StoreFiles] | None = None
     inspect: Callable[[str], StoreCondition] | None = None
     is_durable: bool = True
+    choose_checksum: Callable[[Any], Checksum] = lambda _: Checksum.SHA256
 
 
 _OWN: Final = {

@@ -18,7 +18,7 @@ from tests.unit.spark.test_recursion import LIST, chain
 
 from stele.client import ResolvedSchema, SchemaSnapshot
 from stele.spark import from_registry, to_registry
-from stele.spark.engines.jvm.jar import is_loaded
+from stele.spark.engines.jvm import is_loaded
 from stele.spark.engines.resolve import Resolver
 from stele.spark.functions import to_spark_types
 

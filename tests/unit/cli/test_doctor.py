@@ -68,7 +68,7 @@ def test_a_store_is_looked_at_and_not_touched(tmp_path: Path) -> None:
     states.append(("closed", _list_files(tmp_path), inspect_store(url)))
     for name, _, condition in states:
         assert condition is not None
-        assert (condition.layout, condition.journal_mode, condition.is_writable) == (2, "wal", True), name
+        assert (condition.layout, condition.journal_mode, condition.is_writable) == (3, "wal", True), name
     before = _list_files(tmp_path)
     rows = find_results("--store", url)
     assert {rows[code]["state"] for code in ("STORE", "STORE_FORMAT", "STORE_WAL")} == {"ok"}

@@ -103,6 +103,18 @@ def test_a_changed_text_is_told_and_repaired(store: str, tmp_path: Path) -> None
     assert run("export", str(tmp_path / "a.gz"), "--store", store).exit_code == 0
 
 
+def test_a_store_of_the_release_before_is_examined_and_repaired(store: str, tmp_path: Path) -> None:
+    """It is read as it is."""
+    flip_text(tmp_path, 7)
+    change(tmp_path, "PRAGMA user_version = 2")
+    found, code = show_log("log", "verify", "--store", store)
+    assert (code, found["damages"]) == (1, [{"seq": 7, "problem": "has a wrong checksum"}])
+    done, code = show_log("log", "repair", "--store", store)
+    assert (code, done["kept"]) == (0, 6)
+    assert asyncio.run(register(store, record("x")))
+    assert run("log", "verify", "--store", store).exit_code == 0
+
+
 def test_lost_records_are_told_and_skipped(store: str, tmp_path: Path) -> None:
     """A log that ends too early: the ids of what is lost, and the last one that was seen, are never given again."""
     change(tmp_path, "DELETE FROM record WHERE seq > 8")

@@ -26,8 +26,7 @@ from stele.client import ResolvedSchema
 from stele.client.serdes.schemas import parse_schema
 from stele.formats.avro import AVRO
 from stele.spark.decode.formats import decoder_for, encoder_for, type_for
-from stele.spark.decode.planning import plan_read
-from stele.spark.decode.records import RecordDecoder
+from stele.spark.decode.records import RecordDecoder, plan_read
 from stele.spark.engines import get_engine
 from stele.spark.engines.base import Decoded
 from stele.spark.engines.error_codes import describe_errors

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from stele import __version__
 from stele.spark import session
 from stele.spark.engines.vm import jit
 
@@ -77,12 +78,35 @@ def test_compiled_kernels_find_a_place(monkeypatch: pytest.MonkeyPatch, tmp_path
     """The named folder, else the user's cache; a place that cannot be written is passed over."""
     monkeypatch.setenv("STELE_CACHE_DIR", str(tmp_path / "named"))
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "home"))
-    assert jit.cache_folder() == tmp_path / "named" / "numba"
+    assert jit.cache_folder() == tmp_path / "named" / "numba" / jit.digest_sources()
     (tmp_path / "file").write_text("in the way")
     monkeypatch.setenv("STELE_CACHE_DIR", str(tmp_path / "file"))
-    assert jit.cache_folder() == tmp_path / "home" / "stele" / "numba"
+    assert jit.cache_folder() == tmp_path / "home" / "stele" / "numba" / jit.digest_sources()
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))
     assert jit.cache_folder().is_dir()
+
+
+def test_compiled_kernels_belong_to_their_sources(tmp_path: Path) -> None:
+    """Their folder is named after the release and all sources: whatever changes, moves or goes, it is another one."""
+    (tmp_path / "vm").mkdir()
+    kernel, types = tmp_path / "vm" / "kernel.py", tmp_path / "vm" / "types.py"
+    kernel.write_text("A = 1")
+    types.write_text("B = 2")
+
+    def digest() -> str:
+        jit.digest_sources.cache_clear()
+        return jit.digest_sources(tmp_path)
+
+    names = [digest()]
+    assert names[0].startswith(f"{__version__}-")
+    assert digest() == names[0]
+    types.write_text("B = 3")
+    names.append(digest())
+    types.rename(tmp_path / "types.py")
+    names.append(digest())
+    (tmp_path / "types.py").unlink()
+    names.append(digest())
+    assert len(set(names)) == len(names)
 
 
 def test_compiled_kernels_are_nobody_elses(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -100,5 +124,5 @@ def test_compiled_kernels_are_nobody_elses(monkeypatch: pytest.MonkeyPatch, tmp_
     shared.chmod(0o777)
     assert not jit.cache_folder().is_relative_to(shared)
     shared.chmod(0o700)
-    assert jit.cache_folder() == shared / "numba"
+    assert jit.cache_folder() == shared / "numba" / jit.digest_sources()
     assert (shared / "numba").stat().st_mode & 0o777 == 0o700

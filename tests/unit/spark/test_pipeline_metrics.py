@@ -13,8 +13,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from prometheus_client.samples import Sample
 
 from stele.errors import Conflict, Invalid
-from stele.spark.decode.errors import error_structs
-from stele.spark.engines.base import Decoded, ErrorColumns
+from stele.spark.engines.base import Decoded, ErrorColumns, error_structs
 from stele.spark.engines.error_codes import ErrorCode
 from stele.spark.pipeline.config import MetricsConfig, PipelineConfig, SourceConfig, TableConfig
 from stele.spark.pipeline.dead_letters import KINDS, count_by_kind

@@ -24,11 +24,12 @@ from stele.spark.pipeline.status import (
     PipelineHistory,
     TimeSlots,
     is_running,
+    label_versions,
+    load_pipeline_evolutions,
     read_history,
     read_status,
     records_per_second,
 )
-from stele.spark.pipeline.used_versions import label_versions, load_pipeline_evolutions
 from stele.spark.registry import PinnedSchemas
 from stele.testing.registry_box import RegistryBox
 

@@ -17,8 +17,7 @@ from stele.client.serdes.rules import RuleContext, RuleExecutor
 from stele.client.serdes.schemas import parse_schema
 from stele.errors import DataError, Invalid, RegistryUnreachable, RuleFailed, RulesRefused, VersionNotFound
 from stele.formats.protobuf import message_class
-from stele.spark.decode.planning import plan_read, plan_write
-from stele.spark.decode.records import RecordDecoder, RecordEncoder
+from stele.spark.decode.records import RecordDecoder, RecordEncoder, plan_read, plan_write
 from stele.spark.engines.error_codes import describe_errors
 from stele.spark.registry import pin_schemas
 from stele.wire.confluent import frame

@@ -15,8 +15,7 @@ from stele.client import RegisteredSchema, Request, ResolvedSchema, Schema, Sche
 from stele.client.serdes.schemas import parse_schema
 from stele.errors import ContentNotFound, DataError, Invalid, NotFound, RegistryUnreachable
 from stele.formats.avro import AVRO
-from stele.spark.decode.planning import plan_read, plan_write
-from stele.spark.decode.records import RecordDecoder, RecordEncoder
+from stele.spark.decode.records import RecordDecoder, RecordEncoder, plan_read, plan_write
 from stele.spark.engines.error_codes import describe_errors
 from stele.spark.registry import PinnedSchemas, SchemaLookup, retry_unavailable
 from stele.spark.wires import CloudEvents, HeaderGuid, Pravega, RocketMQ, Unframed, Wire, get_wire

@@ -11,27 +11,31 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from stele.core.ports import LogEntry
 from stele.errors import DamagedLog, StoreError
 from stele.storage.chained_log import ChainedLog
 from stele.storage.high_water_mark import HighWaterMark, LogPosition
 from stele.storage.memory import MemoryLog, MemoryStore
 from stele.storage.record_chain import (
     FIRST_LINK,
+    Checksum,
     DamagedRecord,
     chain_record,
+    chain_records,
     read_link,
     replace_record,
     verify_record,
+    verify_records,
 )
 
 RECORDS = [b"record %d" % number for number in range(1, 21)]
 
 
-@given(st.binary(max_size=60), st.binary(max_size=60), st.data())
-def test_a_flipped_bit_is_found(record: bytes, instead: bytes, data: st.DataObject) -> None:
+@given(st.sampled_from(Checksum), st.binary(max_size=60), st.binary(max_size=60), st.data())
+def test_a_flipped_bit_is_found(checksum: Checksum, record: bytes, instead: bytes, data: st.DataObject) -> None:
     """Of a record as appended and of one that took its place, no bit can change, nor can the end be cut."""
     before = bytes(range(16))
-    link, whole = chain_record(before, 7, record)
+    link, whole = chain_record(before, 7, record, checksum)
     assert read_link(whole) == link
     replaced = replace_record(before, 7, whole, instead)
     assert verify_record(before, 7, whole) == (read_link(whole), record)
@@ -40,19 +44,59 @@ def test_a_flipped_bit_is_found(record: bytes, instead: bytes, data: st.DataObje
         place = data.draw(st.integers(0, len(stored) * 8 - 1))
         changed = bytearray(stored)
         changed[place // 8] ^= 1 << place % 8
-        for damaged in (bytes(changed), stored[: place // 8]):
+        for link_before, seq, damaged in (
+            (before, 7, bytes(changed)),
+            (before, 7, stored[: place // 8]),
+            (before, 8, stored),
+            (FIRST_LINK, 7, stored),
+        ):
             with pytest.raises(DamagedRecord):
-                verify_record(before, 7, damaged)
+                verify_record(link_before, seq, damaged)
+            with pytest.raises(DamagedRecord):
+                verify_records(link_before, [LogEntry(seq, damaged)])
+
+
+@pytest.mark.parametrize("size", [0, 17, 240, 241, 1024])
+def test_no_bit_is_left_out(size: int) -> None:
+    """Each bit of a record matters to XXH3, whose ways differ by length."""
+    record = random.Random(size).randbytes(size)
+    _, stored = chain_record(FIRST_LINK, 1, record, Checksum.XXH3)
+    number = int.from_bytes(stored, "big")
+    for place in range(len(stored) * 8):
         with pytest.raises(DamagedRecord):
-            verify_record(before, 8, stored)
-        with pytest.raises(DamagedRecord):
-            verify_record(FIRST_LINK, 7, stored)
+            verify_records(FIRST_LINK, [LogEntry(1, (number ^ 1 << place).to_bytes(len(stored), "big"))])
+
+
+@given(st.lists(st.tuples(st.sampled_from(Checksum), st.lists(st.binary(max_size=40), max_size=4)), max_size=6))
+def test_kinds_of_checksums_follow_one_another(appends: list[tuple[Checksum, list[bytes]]]) -> None:
+    """Of records chained by either kind, one by one and together, all are verified, and the links agree."""
+    link, entries, records = FIRST_LINK, [], []
+    for checksum, group in appends:
+        alone = link
+        for seq, record in enumerate(group, len(records) + 1):
+            alone, _ = chain_record(alone, seq, record, checksum)
+        link, stored = chain_records(link, len(records) + 1, group, checksum)
+        assert link == alone
+        records += group
+        entries += [LogEntry(seq, whole) for seq, whole in enumerate(stored, len(entries) + 1)]
+    assert verify_records(FIRST_LINK, entries) == (link, [LogEntry(*pair) for pair in enumerate(records, 1)])
+
+
+@pytest.mark.parametrize("damaged", [None, 5, 1.5, "text", b"", b"\xc1"])
+def test_what_is_no_record_is_damage(damaged: Any) -> None:
+    """A flipped bit in a database may make null, a number or a text of bytes."""
+    _, stored = chain_records(FIRST_LINK, 1, RECORDS[:2], Checksum.XXH3)
+    with pytest.raises(DamagedRecord) as caught:
+        verify_records(FIRST_LINK, [LogEntry(1, stored[0]), LogEntry(2, damaged), LogEntry(3, b"")])
+    assert caught.value.seq == 2
 
 
 async def _open_filled() -> tuple[MemoryStore, ChainedLog]:
+    """A log whose first half has the older kind of checksum."""
     store = MemoryStore()
-    log = await ChainedLog.open(MemoryLog(store), "test")
-    assert await log.append(0, RECORDS[:10])
+    old = await ChainedLog.open(MemoryLog(store), "test")
+    assert await old.append(0, RECORDS[:10])
+    log = await ChainedLog.open(MemoryLog(store), "test", checksum=Checksum.XXH3)
     assert await log.append(10, RECORDS[10:])
     return store, log
 

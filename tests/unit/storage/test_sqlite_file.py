@@ -14,6 +14,8 @@ from pathlib import Path
 import pytest
 
 from stele.errors import StoreError
+from stele.storage import open_log
+from stele.storage.record_chain import Checksum
 from stele.storage.sqlite import SqliteLog
 from stele.storage.sqlite.file import APPLICATION_ID, SCHEMA_VERSION
 
@@ -92,6 +94,35 @@ async def test_damaged_database(tmp_path: Path) -> None:
         await log.tail(0, 1000)
     with pytest.raises(StoreError, match="damaged"):
         await log.append(400, [b"x"])
+    await log.close()
+
+
+@pytest.mark.parametrize(("layout", "checksum"), [(2, Checksum.SHA256), (3, Checksum.XXH3)])
+async def test_a_file_keeps_its_kind_of_checksum(tmp_path: Path, layout: int, checksum: Checksum) -> None:
+    """A new file gets the faster one; one of the release before stays what nodes of that release can read."""
+    path, url = tmp_path / "log.db", f"sqlite:///{tmp_path}/log.db"
+    records = [b"record %d " % number * 20 for number in range(6)]
+    await (await open_log(url)).close()
+    _run(path, f"PRAGMA user_version = {layout}")
+    for first in (0, 3):
+        log = await open_log(url)
+        assert await log.append(first, records[first : first + 3])
+        await log.close()
+    log = await open_log(url)
+    assert [entry.record for entry in await log.tail(0, 10)] == records
+    await log.close()
+    assert _run(path, "PRAGMA user_version") == [(layout,)]
+    assert _run(path, "SELECT DISTINCT substr(stored, 1, 2) FROM record") == [(checksum.value,)]
+
+
+@pytest.mark.parametrize(("count", "size"), [(64, 10), (256, 10), (700, 10), (300, 20_000)])
+async def test_long_tails(tmp_path: Path, count: int, size: int) -> None:
+    """A tail is the same whether the event loop reads it, its thread, or both."""
+    log = await SqliteLog.open(tmp_path / "log.db")
+    records = [b"%09d" % number + bytes(size) for number in range(count)]
+    assert await log.append(0, records)
+    for after, limit in ((0, 1000), (0, 64), (1, 256), (0, 257), (100, 128), (count, 5)):
+        assert [entry.record for entry in await log.tail(after, limit)] == records[after : after + limit]
     await log.close()
 
 
@@ -174,6 +205,8 @@ async def test_full_disk(tmp_path: Path) -> None:
 _FILE_LIMIT = """
 import asyncio, resource, signal, sys
 from stele.errors import StoreError
+from stele.storage import open_log
+from stele.storage.record_chain import Checksum
 from stele.storage.sqlite import SqliteLog
 
 async def main(path):

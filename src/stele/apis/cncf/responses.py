@@ -9,13 +9,11 @@ from litestar import Response
 from stele.apis.cncf import translate
 from stele.apis.cncf.operations import Operations
 from stele.apis.cncf.translate import azure_content_type, default_content_type, encode_header, format_name, origin_uri
+from stele.apis.http.application import INERT_HEADERS
 from stele.core.model import Version
 from stele.core.state import State
 from stele.protocol.cncf import authority_of, group_id_of, own_data
 from stele.service.times import format_time
-
-_INERT = {"Content-Security-Policy": "sandbox; default-src 'none'"}
-"""Keeps browsers from running a document that says it is a page."""
 
 
 def identity_headers(operations: Operations, version: Version) -> dict[str, str]:
@@ -59,7 +57,7 @@ def document_response(operations: Operations, state: State, version: Version) ->
     """Return a document as it was posted, with its content type."""
     text = state.get_text(version.content)
     content_type = _stored_content_type(version) or default_content_type(version.kind, text)
-    headers = {**version_headers(operations, state, version), **_INERT, "Content-Type": content_type}
+    headers = {**version_headers(operations, state, version), **INERT_HEADERS, "Content-Type": content_type}
     return Response(text, headers=headers)
 
 
@@ -85,7 +83,7 @@ def azure_identity_headers(operations: Operations, version: Version) -> dict[str
 def azure_document_response(operations: Operations, state: State, version: Version) -> Response[bytes]:
     """Return a document with one of the four content types that Azure's clients know."""
     content_type = azure_content_type(version.kind, _stored_content_type(version))
-    headers = {**azure_identity_headers(operations, version), **_INERT, "Content-Type": content_type}
+    headers = {**azure_identity_headers(operations, version), **INERT_HEADERS, "Content-Type": content_type}
     return Response(state.get_text(version.content), headers=headers)
 
 

@@ -7,6 +7,7 @@ from collections.abc import Container, Iterable, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 from msgspec import UNSET
+from msgspec.structs import asdict
 
 from stele.apis.confluent import models as api
 from stele.apis.confluent.errors import UnknownConstant
@@ -24,6 +25,8 @@ from stele.core.rulesets import split_ruleset
 from stele.core.state import State
 from stele.core.traversal import find_version
 from stele.errors import UnknownFormat, UnknownMode
+from stele.service.delivery.exporter_definitions import ExporterChange
+from stele.service.delivery.exporters import StoredExporter, find_progress, hide_config
 from stele.service.disclosure import HIDDEN
 
 _BINARY = re.compile(rb"[\x00-\x08\x0e-\x1f]")
@@ -472,3 +475,27 @@ def restore_hidden(
         name: value for name, value in before.items() if sent.get(name, HIDDEN if name in left_out else "") == HIDDEN
     }
     return dict(sorted({**sent, **kept}.items()))
+
+
+def read_change(request: api.ExporterRequest) -> ExporterChange:
+    """Return what a request wants of an exporter."""
+    return ExporterChange(**asdict(request))
+
+
+def exporter_out(exporter: StoredExporter) -> api.Exporter:
+    """An exporter as the API shows it."""
+    return api.Exporter(
+        name=exporter.name,
+        context_type=exporter.context_type,
+        context=exporter.context,
+        subjects=list(exporter.subjects),
+        subject_rename_format=exporter.subject_rename_format,
+        kek_rename_format=exporter.kek_rename_format,
+        config=hide_config(exporter),
+    )
+
+
+def status_out(state: State, exporter: StoredExporter) -> api.ExporterStatus:
+    """How far an exporter is: `offset` is a record of the log; `trace` says what stopped it, or was left out."""
+    progress = find_progress(state, exporter)
+    return api.ExporterStatus(exporter.name, progress.state, progress.offset, progress.ts, progress.trace)

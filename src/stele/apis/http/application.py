@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
-from typing import Any, cast
+from types import MappingProxyType
+from typing import Any, Final, cast
 
 import msgspec
 from litestar import Litestar, Response
@@ -21,6 +22,9 @@ from litestar.types.internal_types import PathParameterDefinition
 from stele.apis.http.access import FindResource, check_access
 from stele.apis.http.requests import ERROR, limit_time, raise_refusal
 from stele.service.registry import Registry
+
+INERT_HEADERS: Final[Mapping[str, str]] = MappingProxyType({"Content-Security-Policy": "sandbox; default-src 'none'"})
+"""Headers of an answer with a document of somebody else: they keep browsers from running one that says it is a page."""
 
 
 class DialectApplication(Litestar):

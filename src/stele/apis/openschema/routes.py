@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Annotated, Any
 
 from litestar import Request, delete, get, post, put
+from litestar.di import NamedDependency
+from litestar.params import PathParameter
 
 from stele.apis.http.access import Place, access
 from stele.apis.http.application import openapi_body
 from stele.apis.http.requests import WrongShape, decode_segment, read_body
 from stele.apis.openschema import models as api
 from stele.apis.openschema import translate
+from stele.apis.openschema.errors import ERROR_RESPONSES
 from stele.apis.openschema.models import MEDIA_TYPE
 from stele.apis.openschema.operations import (
     Operations,
@@ -19,7 +22,6 @@ from stele.apis.openschema.operations import (
     require_consistent,
     require_consistent_without,
 )
-from stele.apis.openschema.params import READ, InjectedOperations, SchemaId, SubjectName, VersionName
 from stele.apis.openschema.translate import DIALECT, format_schema_id, namespace_of
 from stele.core import queries
 from stele.core.access import Operation, subject_resource
@@ -41,6 +43,16 @@ from stele.core.policy import BACKWARD, find_policy
 from stele.core.state import State
 from stele.errors import AlreadyExists, InvalidName, SubjectNotFound
 from stele.service.retry import retry_when_overtaken
+
+InjectedOperations = NamedDependency[Operations]
+
+SubjectName = Annotated[str, PathParameter(description="name of a subject: of a topic, as a rule")]
+VersionName = Annotated[str, PathParameter(description="a version number from 1, or `latest`")]
+SchemaId = Annotated[str, PathParameter(description="id of a schema")]
+
+READ: dict[str, Any] = {"responses": ERROR_RESPONSES, "status_code": 200, "media_type": MEDIA_TYPE}
+"""Options of all endpoints."""
+
 
 _SUBJECT = "/subjects/{subject:str}"
 

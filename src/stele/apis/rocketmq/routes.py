@@ -6,25 +6,18 @@ hand; the original has no paths for these.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Annotated, Any
 
 from litestar import Request, delete, get, post, put
+from litestar.di import NamedDependency
+from litestar.params import PathParameter
 
 from stele.apis.http.access import Place, access
 from stele.apis.http.application import openapi_body
 from stele.apis.http.requests import decode_segment, read_body, read_bytes
 from stele.apis.rocketmq import translate
+from stele.apis.rocketmq.errors import ERROR_RESPONSES
 from stele.apis.rocketmq.operations import Operations
-from stele.apis.rocketmq.params import (
-    READ,
-    InjectedOperations,
-    RecordId,
-    SchemaName,
-    SubjectName,
-    VersionNumber,
-    cluster_paths,
-    tenant_paths,
-)
 from stele.apis.rocketmq.translate import parse_type, parse_version, record_id
 from stele.core import queries
 from stele.core.access import Operation
@@ -32,6 +25,30 @@ from stele.core.model import Version
 from stele.core.policy import find_policy
 from stele.core.state import State
 from stele.protocol import rocketmq as api
+
+_INTEGER = {"type": "integer", "format": "int64"}
+
+InjectedOperations = NamedDependency[Operations]
+
+SubjectName = Annotated[str, PathParameter(description="name of a subject: of a topic, say")]
+SchemaName = Annotated[str, PathParameter(description="name of a schema, unique in its tenant")]
+VersionNumber = Annotated[str, PathParameter(schema_extra=_INTEGER, description="version of a schema, from 1")]
+RecordId = Annotated[
+    str, PathParameter(schema_extra=_INTEGER, description="id of a record: of its schema, with the version in 14 bits")
+]
+
+READ: dict[str, Any] = {"responses": ERROR_RESPONSES, "status_code": 200}
+"""Options of all endpoints: the original's client takes no other status for success."""
+
+
+def cluster_paths(path: str) -> list[str]:
+    """Return a path in two forms: with cluster and tenant, and the short one for the default cluster and tenant."""
+    return [f"/cluster/{{cluster:str}}/tenant/{{tenant:str}}{path}", path]
+
+
+def tenant_paths(path: str) -> list[str]:
+    """Return a path in two forms, with and without a cluster: a tenant's schemas are the same in all clusters."""
+    return [f"/cluster/{{cluster:str}}/tenant/{{tenant:str}}{path}", f"/tenant/{{tenant:str}}{path}"]
 
 
 @get("/cluster/{cluster:str}/tenants", **READ, opt=access(Operation.LIST, Place.LIST))

@@ -8,6 +8,7 @@ from typing import Any, Final
 import msgspec
 from litestar import Request, Response
 
+from stele.apis.http.application import INERT_HEADERS
 from stele.apis.http.requests import read_body, read_bytes
 from stele.apis.xregistry.bodies import Members, require_no_headers, write_headers
 from stele.apis.xregistry.errors import JSON, RegistryError
@@ -17,8 +18,6 @@ from stele.apis.xregistry.params import DETAILS
 from stele.apis.xregistry.serialize import View
 from stele.apis.xregistry.translate import EntityLoader
 
-_INERT: Final = {"Content-Security-Policy": "sandbox; default-src 'none'"}
-"""Keeps browsers from running a document that says it is a page."""
 _UNKNOWN_TYPE: Final = "application/octet-stream"
 
 
@@ -71,7 +70,7 @@ def document_response(
     """
     headers = {
         **write_headers(body),
-        **_INERT,
+        **INERT_HEADERS,
         "Content-Disposition": schema.id,
         "Content-Location": version_url(view, schema, version.id),
     }

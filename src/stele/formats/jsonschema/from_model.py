@@ -2,7 +2,7 @@
 
 A record is an object with `properties`, `required` and `additionalProperties` (false unless the model says open); types
 with a name stand in `$defs` under it, the root's name is its `title`; unions are `anyOf`, for a number may be two of
-their options at once. Scalars: see `stele.formats.jsonschema.scalar_types`.
+their options at once. Scalars: see `stele.formats.jsonschema.to_model`.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from stele.formats.conversion.model import (
     Union,
 )
 from stele.formats.jsonschema.json_text import escape_token
-from stele.formats.jsonschema.scalar_types import decimal_pattern, fixed_pattern
+from stele.formats.jsonschema.to_model import decimal_pattern, fixed_pattern
 
 MAX_DEPTH: Final = 60
 """Types without a name inside one another."""

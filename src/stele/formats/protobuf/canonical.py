@@ -29,8 +29,7 @@ from google.protobuf.descriptor_pb2 import (
     SymbolVisibility,
 )
 
-from stele.formats.protobuf.confluent_text import print_tree
-from stele.formats.protobuf.descriptor_tree import build_tree, sort_tree
+from stele.formats.protobuf.confluent_text import build_tree, print_tree, sort_tree
 from stele.formats.protobuf.lenient import resolve_names
 from stele.formats.protobuf.model import default_json_name
 from stele.formats.protobuf.options import list_options, quote_text

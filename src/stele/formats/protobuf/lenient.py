@@ -23,8 +23,7 @@ from google.protobuf import descriptor_pb2
 from google.protobuf.descriptor_pb2 import FileDescriptorProto
 
 from stele.formats.protobuf.compiler import builtin_sources
-from stele.formats.protobuf.confluent_text import print_tree
-from stele.formats.protobuf.descriptor_tree import build_tree
+from stele.formats.protobuf.confluent_text import build_tree, print_tree
 from stele.formats.protobuf.model import Ranges
 from stele.formats.protobuf.source_tree import (
     MAX_ENUM_NUMBER,

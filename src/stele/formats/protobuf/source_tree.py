@@ -1,8 +1,8 @@
 """The declarations of a `.proto` file as its author wrote them: order, spelling of types, options whether known or not.
 
 A descriptor says what a file means; this says what stands in it, and where. `parse_source` reads text,
-`descriptor_tree` makes the same tree of a descriptor, and `confluent_text` prints one. Only the shape of the text is
-checked: what protoc refuses for its meaning has a tree nevertheless.
+`confluent_text` makes the same tree of a descriptor, and prints one. Only the shape of the text is checked: what protoc
+refuses for its meaning has a tree nevertheless.
 
 Source: docs/protocols/protobuf.md#the-text-that-confluent-stores.
 """

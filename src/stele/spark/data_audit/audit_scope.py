@@ -14,7 +14,7 @@ import pyarrow as pa
 from stele.client import ResolvedSchema, SchemaSnapshot, endpoints
 from stele.client.names import qualify_subject, split_subject
 from stele.errors import DataError, Invalid, NotFound, SubjectNotFound
-from stele.spark.data_audit.schema_stats import AuditContext
+from stele.spark.data_audit.data_stats import AuditContext
 from stele.spark.data_audit.subject_evolution import SubjectEvolution, load_evolutions, miss_evolutions
 from stele.spark.engines import get_engine
 from stele.spark.registry import PATIENCE, RegistryLike, as_picklable, get_client, retry_unavailable

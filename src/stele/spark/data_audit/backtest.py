@@ -29,8 +29,8 @@ from stele.spark.data_audit.aggregation import (
     merge_sorted,
 )
 from stele.spark.data_audit.audit_scope import AuditScope, SubjectLike, load_scope
+from stele.spark.data_audit.data_stats import MOST_REASONS, NO_ID, AuditContext, WriterDecoders
 from stele.spark.data_audit.report import AuditReport, Bars, Fact, ReportState, Section, pluralize
-from stele.spark.data_audit.schema_stats import MOST_REASONS, NO_ID, AuditContext, WriterDecoders
 from stele.spark.engines.arrow import Column
 from stele.spark.engines.error_codes import describe_errors
 from stele.spark.registry import PATIENCE, ReaderLike, RegistryLike, pin_schemas

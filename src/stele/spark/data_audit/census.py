@@ -19,6 +19,7 @@ from stele.client.names import split_subject
 from stele.errors import Invalid
 from stele.spark.data_audit.aggregation import RecordColumn, add_counts, aggregate_records, greatest_known
 from stele.spark.data_audit.audit_scope import AuditedVersion, AuditScope, SubjectLike, VersionLocation, load_scope
+from stele.spark.data_audit.data_stats import NO_ID, SchemaStats, SchemaStatsAggregator
 from stele.spark.data_audit.report import (
     AuditReport,
     Bars,
@@ -29,7 +30,6 @@ from stele.spark.data_audit.report import (
     format_micros,
     pluralize,
 )
-from stele.spark.data_audit.schema_stats import NO_ID, SchemaStats, SchemaStatsAggregator
 from stele.spark.data_audit.subject_evolution import SubjectEvolution, describe_missing, draw_evolutions
 from stele.spark.registry import PATIENCE, RegistryLike, as_picklable, get_client, retry_unavailable
 from stele.spark.session import require_spark

@@ -18,9 +18,15 @@ from stele.formats.capabilities import ToModel
 from stele.formats.conversion.model import Array, Enumeration, Map, Model, RecordType, Type, TypeReference
 from stele.spark.data_audit.aggregation import RecordColumn, aggregate_records
 from stele.spark.data_audit.audit_scope import AuditScope, SubjectLike, load_scope
-from stele.spark.data_audit.field_stats import Fields, FieldStats, merge_fields
+from stele.spark.data_audit.data_stats import (
+    NO_ID,
+    Fields,
+    FieldStats,
+    SchemaStats,
+    SchemaStatsAggregator,
+    merge_fields,
+)
 from stele.spark.data_audit.report import AuditReport, Bars, Fact, ReportState, Section, pluralize
-from stele.spark.data_audit.schema_stats import NO_ID, SchemaStats, SchemaStatsAggregator
 from stele.spark.data_audit.subject_evolution import SubjectEvolution, describe_missing, draw_evolutions
 from stele.spark.registry import PATIENCE, RegistryLike
 from stele.spark.session import require_spark

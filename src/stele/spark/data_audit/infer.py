@@ -22,7 +22,7 @@ from stele.formats.conversion.infer import InferOptions
 from stele.formats.conversion.model import Loss
 from stele.formats.registry import get_format
 from stele.spark.data_audit.aggregation import aggregate_rows
-from stele.spark.data_audit.field_stats import MOST_VALUES
+from stele.spark.data_audit.data_stats import MOST_VALUES
 from stele.spark.data_audit.infer_evidence import ALL, CollectedEvidence, DocumentAggregator, RowAggregator
 from stele.spark.data_audit.infer_proposal import ProposedField, make_model, propose_fields, refine_model, with_notes
 from stele.spark.data_audit.report import AuditReport, Bars, Fact, ReportState, Section, pluralize

@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 from stele.errors import TooLarge
 from stele.formats.conversion.infer import MAX_DEPTH, MAX_MEMBERS, MAX_PLACES, detect_notations
 from stele.spark.data_audit.aggregation import add_counts, count_values, greatest_known, least_known, limit_kinds
-from stele.spark.data_audit.field_stats import LONGEST, is_record
+from stele.spark.data_audit.data_stats import LONGEST, is_record
 from stele.spark.engines.arrow import ArrowType, Column
 
 INT64: Final = range(-(1 << 63), 1 << 63)

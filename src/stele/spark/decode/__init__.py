@@ -1,4 +1,4 @@
 """Reading and writing columns: records to values and back, with wires, rules and formats put together.
 
-A plan (`planning`) is made on the driver and travels to tasks, where `records` runs it.
+A plan is made on the driver and travels to tasks, which run it (`records`).
 """

@@ -13,7 +13,7 @@ from stele.client import SchemaSnapshot
 from stele.client.names import split_subject
 from stele.errors import Invalid
 from stele.spark.decode.schema_lookup_worker import LookupTask, WriterPrograms
-from stele.spark.engines.jvm.jar import CATALOG, is_loaded, is_remote, require_engine
+from stele.spark.engines.jvm import CATALOG, is_loaded, is_remote, require_engine
 from stele.spark.engines.jvm.programs import encode_program, find_unfit_column, slot_width
 from stele.spark.engines.resolve import Resolver
 from stele.spark.engines.steps import ReadNull, ReadUnion
@@ -152,7 +152,7 @@ def _result_type(resolver: Resolver) -> StructType:
     from pyspark.sql.pandas.types import from_arrow_type
     from pyspark.sql.types import IntegerType, StructField, StructType
 
-    from stele.spark.decode.errors import error_type
+    from stele.spark.engines.base import error_type
 
     return StructType(
         [

@@ -29,7 +29,7 @@ from stele.formats.avro.model import AvroSchema
 from stele.spark.decode.rules import READ_MODES, find_rule
 from stele.spark.engines.base import FindWriter
 from stele.spark.engines.jvm.programs import decode_program
-from stele.spark.engines.python.reading import reader as checked
+from stele.spark.engines.python import reader as checked
 from stele.spark.engines.resolve import Resolver
 from stele.spark.registry import PinnedSchemas, RegistryLike, SchemaLookup, parse_avro
 

@@ -24,12 +24,12 @@ def get_engine(name: str = "auto") -> Engine:
         raise Invalid(f"there is no engine {name!r}: choose auto, jvm, vm or python")
     if name != "python":
         try:
-            from stele.spark.engines.vm.engine import VmEngine
+            from stele.spark.engines.vm import VmEngine
 
             return VmEngine()
         except NotInstalled:
             if name == "vm":
                 raise
-    from stele.spark.engines.python.engine import PythonEngine
+    from stele.spark.engines.python import PythonEngine
 
     return PythonEngine()

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 
 from stele.errors import DecodeError, NotFound
-from stele.spark.decode.errors import decode_error
+from stele.spark.engines.base import decode_error
 from stele.spark.engines.error_codes import ErrorCode
 from stele.spark.pipeline.classification import BatchClassifier, ClassifiedBatch
 from stele.spark.pipeline.config import PipelineConfig

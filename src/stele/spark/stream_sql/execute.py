@@ -97,7 +97,7 @@ def _newest_columns(stream: RegisteredStream) -> dict[str, DataType]:
     """Return the columns of the newest version with their types."""
     from pyspark.sql.types import StructType
 
-    from stele.spark.decode.planning import plan_read
+    from stele.spark.decode.records import plan_read
 
     how = stream.options
     plan = plan_read(

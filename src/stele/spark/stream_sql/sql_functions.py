@@ -28,8 +28,7 @@ from stele.spark.session import require_spark
 if TYPE_CHECKING:
     from pyspark.sql import Row, SparkSession
 
-    from stele.spark.decode.planning import Subjects
-    from stele.spark.decode.records import ReadPlan, RecordDecoder, WritePlan
+    from stele.spark.decode.records import ReadPlan, RecordDecoder, Subjects, WritePlan
     from stele.spark.decode.rules import RulesLike
     from stele.spark.wires import WireLike
 
@@ -73,7 +72,7 @@ def register_sql_functions(
     require_spark()
     from pyspark.sql.functions import udtf
 
-    from stele.spark.decode.planning import plan_read, plan_write
+    from stele.spark.decode.records import plan_read, plan_write
 
     registry = as_picklable(registry)
     how: dict[str, Any] = {"message": message, "wire": wire, "rules": rules, "engine": _arrow_engine(engine)}
@@ -108,7 +107,7 @@ def _arrow_engine(engine: str) -> str:
 
 
 def _error_type(reading: ReadPlan) -> Any:
-    from stele.spark.decode.errors import error_type
+    from stele.spark.engines.base import error_type
 
     return error_type(reading.wire.id_type)
 
@@ -128,7 +127,7 @@ def _error_function(reading: ReadPlan) -> Callable[[Any], Any]:
     kept: list[Any] = []
 
     def faults(records: Any) -> Any:
-        from stele.spark.decode.errors import error_structs
+        from stele.spark.engines.base import error_structs
 
         if not kept:
             kept.append(reading.decoder())
@@ -220,7 +219,7 @@ def _make_table_function(like: ReadPlan) -> type:
 
 
 def _plan_like(like: ReadPlan, subject: Any) -> ReadPlan:
-    from stele.spark.decode.planning import plan_read
+    from stele.spark.decode.records import plan_read
 
     if not isinstance(subject, str):
         raise Invalid("the subject must be a constant string")
@@ -232,7 +231,7 @@ def _plan_like(like: ReadPlan, subject: Any) -> ReadPlan:
 def _decode_rows(decoder: RecordDecoder, rows: list[Row], column: str) -> Iterator[tuple[Any, ...]]:
     import pyarrow as pa
 
-    from stele.spark.decode.errors import error_structs
+    from stele.spark.engines.base import error_structs
 
     decoded = decoder.decode(pa.array([row[column] for row in rows], pa.binary()))
     values = decoded.values.to_pylist(maps_as_pydicts="lossy")

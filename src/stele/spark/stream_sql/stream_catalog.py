@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
     from pyspark.sql.types import DataType, DecimalType
 
-    from stele.spark.decode.planning import Subjects
+    from stele.spark.decode.records import Subjects
 
 _TEXT: Final = re.compile(r"\b(?:VAR)?CHAR\b(?:\(\d+\))?", re.IGNORECASE)
 _DIGITS: Final = {"ByteType": 3, "ShortType": 5, "IntegerType": 10, "LongType": 19}

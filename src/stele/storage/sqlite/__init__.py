@@ -6,7 +6,8 @@ from pathlib import Path
 from typing import Final
 
 from stele.storage.drivers import StorageDriver
-from stele.storage.sqlite.file import mark_path, resolve_path
+from stele.storage.record_chain import Checksum
+from stele.storage.sqlite.file import SHA256_LAYOUT, mark_path, resolve_path
 from stele.storage.sqlite.inspection import inspect_file
 from stele.storage.sqlite.log import SqliteLog
 from stele.storage.sqlite.maintenance import SqliteFiles
@@ -24,10 +25,15 @@ def _find_file(url: str) -> Path:
     return resolve_path(parse_url(url))
 
 
+def _choose_checksum(log: SqliteLog) -> Checksum:
+    return Checksum.SHA256 if log.layout == SHA256_LAYOUT else Checksum.XXH3
+
+
 DRIVER: Final = StorageDriver(
     open_log=_open_url,
     name_store=lambda url: str(_find_file(url)),
     find_mark=lambda url: mark_path(_find_file(url)),
     open_files=SqliteFiles,
     inspect=inspect_file,
+    choose_checksum=_choose_checksum,
 )

@@ -13,6 +13,7 @@ from stele.errors import StoreError
 __all__ = [
     "APPLICATION_ID",
     "SCHEMA_VERSION",
+    "SHA256_LAYOUT",
     "ensure_wal",
     "lock_path",
     "mark_path",
@@ -26,12 +27,15 @@ __all__ = [
 APPLICATION_ID = 0x5374656C
 """ASCII `Stel` in the file's header: tells our files from other SQLite databases."""
 
-SCHEMA_VERSION = 2
+SCHEMA_VERSION = 3
 """The layout that `prepare` makes, kept in `user_version`; a file with a higher one is refused rather than guessed at.
 
 Layout 1 had the tables `log` and `snapshot`, whose records had no checksums: see `upgrade`. The tables have other names
 since, so a process of an older release that still has the file open writes no more.
 """
+
+SHA256_LAYOUT = 2
+"""The same tables, with checksums of SHA-256 alone. A file of it stays so: the release before may write there, too."""
 
 _SETTINGS = (
     "PRAGMA synchronous = FULL",  # a lost tail would hand out its ids again

@@ -10,7 +10,7 @@ from urllib.parse import quote
 
 from stele.errors import StoreError
 from stele.storage.drivers import StoreCondition
-from stele.storage.sqlite.file import SCHEMA_VERSION, query_value, resolve_path, store_error
+from stele.storage.sqlite.file import SCHEMA_VERSION, SHA256_LAYOUT, query_value, resolve_path, store_error
 from stele.storage.sqlite.prepare import read_layout
 from stele.storage.sqlite.url import parse_url
 
@@ -28,7 +28,7 @@ def inspect_file(url: str) -> StoreCondition:
         exists=path.exists(),
         is_writable=os.access(folder, os.W_OK | os.X_OK) and (not path.exists() or os.access(path, os.R_OK | os.W_OK)),
         layout=layout,
-        newest_layout=SCHEMA_VERSION,
+        newest_layout=layout if layout == SHA256_LAYOUT else SCHEMA_VERSION,
         journal_mode=journal_mode,
         size_bytes=path.stat().st_size if path.is_file() else 0,
         free_bytes=disk.f_bavail * disk.f_frsize,

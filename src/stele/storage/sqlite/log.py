@@ -9,11 +9,13 @@ from __future__ import annotations
 import asyncio
 import sqlite3
 from collections.abc import Callable, Sequence
-from contextlib import AbstractAsyncContextManager
+from contextlib import AbstractAsyncContextManager, closing
+from math import inf
 from pathlib import Path
+from sys import getsizeof
 from typing import Concatenate, ParamSpec, TypeVar
 
-from stele.core.ports import LogEntry
+from stele.core.ports import LogEntry, make_entry
 from stele.errors import StoreError
 from stele.storage.disk import LEAST_ROOM, require_room
 from stele.storage.file_turn import FileTurn
@@ -37,8 +39,11 @@ _HEAD = "SELECT coalesce(max(seq), 0) FROM record"
 _APPEND = f"INSERT INTO record (seq, stored) SELECT ?, ? WHERE ({_HEAD}) = ?"
 _TAIL = "SELECT seq, stored FROM record WHERE seq > ? ORDER BY seq LIMIT ?"
 
-_INLINE = 64
-"""So many records of a tail are read on the event loop: a hop to a thread costs more than reading them."""
+_INLINE = 256
+_INLINE_BYTES = 512 << 10
+_PAGE = 64
+"""So many records of a tail are read on the event loop, page by page until they take so much memory: a hop to a thread
+costs more than reading them."""
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -51,8 +56,9 @@ class SqliteLog:
     An append that is cancelled may still be written: its outcome is found by reading the log.
     """
 
-    def __init__(self, path: Path, busy_timeout: float, patience: float) -> None:
+    def __init__(self, path: Path, layout: int, busy_timeout: float, patience: float) -> None:
         """Opens a file that `prepare_file` has made sure of; callers use `open`."""
+        self.layout = layout
         self._path = path
         self._hint = open_connection(path, busy_timeout)
         self._writer = _Worker(path, busy_timeout, "stele-log-writer")
@@ -79,9 +85,9 @@ class SqliteLog:
         def start() -> SqliteLog:
             # Resolved: a later chdir must not move the log, and whoever comes by a symbolic link shares the lock file.
             place = resolve_path(path)
-            prepare_file(place, busy_timeout)
+            layout = prepare_file(place, busy_timeout)
             try:
-                return SqliteLog(place, busy_timeout, patience)
+                return SqliteLog(place, layout, busy_timeout, patience)
             except (sqlite3.Error, OSError) as error:
                 raise store_error(place, error) from error
 
@@ -103,11 +109,12 @@ class SqliteLog:
         after, limit = max(after, 0), max(limit, 0)
         self._require_open()
         try:
-            entries = _read_tail(self._hint, self._path, after, min(limit, _INLINE))
+            entries = _read_tail(self._hint, self._path, after, min(limit, _INLINE), _INLINE_BYTES)
         except sqlite3.Error as error:
             raise store_error(self._path, error) from error
-        if len(entries) == _INLINE < limit:
-            entries += await self._reader.run_job(_read_tail, self._path, after + _INLINE, limit - _INLINE)
+        count = len(entries)
+        if count < limit and count and not count % _PAGE:  # there may be more
+            entries += await self._reader.run_job(_read_tail, self._path, after + count, limit - count)
         return entries
 
     async def head(self) -> int:
@@ -260,8 +267,19 @@ def _read_head(connection: sqlite3.Connection) -> int:
     return head
 
 
-def _read_tail(connection: sqlite3.Connection, path: Path, after: int, limit: int) -> list[LogEntry]:
-    entries = list(map(LogEntry._make, connection.execute(_TAIL, (after, limit)).fetchall()))
+def _read_tail(
+    connection: sqlite3.Connection, path: Path, after: int, limit: int, most_bytes: float = inf
+) -> list[LogEntry]:
+    """At most limit entries, and no further page of them once they take most_bytes of memory."""
+    entries: list[LogEntry] = []
+    with closing(connection.execute(_TAIL, (after, limit))) as cursor:  # an unfinished one would pin an old view
+        while page := cursor.fetchmany(_PAGE):
+            entries += map(make_entry, page)
+            if len(page) < _PAGE:
+                break
+            most_bytes -= sum(getsizeof(stored) for _, stored in page)  # not len: damage may make null of it
+            if most_bytes <= 0:
+                break
     # seq ascends strictly, so the two ends prove that all between is there.
     if entries and (entries[0].seq != after + 1 or entries[-1].seq != after + len(entries)):
         raise StoreError(f"The log {path} has lost records after {after}; restore it from a backup")

@@ -12,7 +12,6 @@ from pathlib import Path
 from stele.errors import InvalidRequest
 from stele.storage.drivers import StoredRecord
 from stele.storage.sqlite.file import (
-    SCHEMA_VERSION,
     ensure_wal,
     open_connection,
     resolve_path,
@@ -20,6 +19,7 @@ from stele.storage.sqlite.file import (
     transaction,
 )
 from stele.storage.sqlite.prepare import create_layout, make_private_file, read_layout
+from stele.storage.sqlite.upgrade import UNCHECKED_LAYOUT
 from stele.storage.sqlite.url import parse_url
 
 __all__ = ["SqliteFiles", "make_copy", "write_database"]
@@ -39,7 +39,7 @@ class SqliteFiles:
         self.place = str(self._path)
         with closing(self._connect()) as connection:
             try:
-                self.is_chained = read_layout(self._path, connection) in {None, SCHEMA_VERSION}
+                self.is_chained = read_layout(self._path, connection) != UNCHECKED_LAYOUT
             except sqlite3.Error as error:
                 raise store_error(self._path, error) from error
 

@@ -14,6 +14,7 @@ from stele.storage.layouts import describe_newer_layout
 from stele.storage.sqlite.file import (
     APPLICATION_ID,
     SCHEMA_VERSION,
+    SHA256_LAYOUT,
     ensure_wal,
     lock_path,
     mark_path,
@@ -34,8 +35,10 @@ _LAYOUT = (
 )
 
 
-def prepare_file(path: Path, busy_timeout: float) -> None:
-    """Make the file if there is none; make sure that it is a log of ours, in the layout of today. Raises `StoreError`.
+def prepare_file(path: Path, busy_timeout: float) -> int:
+    """Make the file if there is none; make sure that it is a log of ours, with checksums; its layout.
+
+    Raises `StoreError`.
 
     Safe against other processes doing the same: making and upgrading are done under the lock file.
     """
@@ -44,16 +47,20 @@ def prepare_file(path: Path, busy_timeout: float) -> None:
         _refuse_traces(path)
         make_private_file(path)
         with closing(open_connection(path, busy_timeout)) as connection:
-            if read_layout(path, connection) != SCHEMA_VERSION:
+            layout = read_layout(path, connection)
+            if layout not in {SHA256_LAYOUT, SCHEMA_VERSION}:
                 with _hold_lock(lock_path(path)):
                     layout = read_layout(path, connection)
                     if layout is None:
                         ensure_wal(path, connection, busy_timeout)
                         create_layout(connection)
-                    elif layout != SCHEMA_VERSION:
+                        layout = SCHEMA_VERSION
+                    elif layout == UNCHECKED_LAYOUT:
                         ensure_wal(path, connection, busy_timeout)
                         upgrade_layout(path, connection, _LAYOUT)
+                        layout = SCHEMA_VERSION
             ensure_wal(path, connection, busy_timeout)
+            return layout
     except (sqlite3.Error, OSError) as error:
         raise store_error(path, error) from error
 
@@ -90,7 +97,7 @@ def read_layout(path: Path, connection: sqlite3.Connection) -> int | None:
     finally:
         connection.execute("ROLLBACK")
     if application == APPLICATION_ID:
-        if version not in {UNCHECKED_LAYOUT, SCHEMA_VERSION}:
+        if version not in {UNCHECKED_LAYOUT, SHA256_LAYOUT, SCHEMA_VERSION}:
             raise StoreError(describe_newer_layout(f"The log {path} has", int(version), SCHEMA_VERSION))
         return int(version)
     if application or version or tables:

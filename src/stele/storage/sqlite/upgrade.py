@@ -1,4 +1,4 @@
-"""Brings a file of layout 1, whose records had no checksums, to layout 2.
+"""Brings a file of layout 1, whose records had no checksums, to one of today.
 
 One transaction: a process that dies in it leaves the old layout, and the next one begins again. What the old layout
 had no checksum for is compared with what there is: every text with its own SHA-256.

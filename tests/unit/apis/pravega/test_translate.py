@@ -15,7 +15,7 @@ from msgspec.structs import replace
 from stele import errors as err
 from stele.apis.pravega import errors, translate
 from stele.apis.pravega import models as api
-from stele.apis.pravega.params import decode_token, encode_token, parse_limit, parse_number
+from stele.apis.pravega.routes import decode_token, encode_token, parse_limit, parse_number
 from stele.core.findings import Finding
 from stele.core.model import ComparisonScope, SchemaFormat, Subject, SubjectDetails, pack_origin
 from stele.core.policy import (

@@ -13,9 +13,8 @@ from hypothesis import strategies as st
 from tests.support.examples import scale_examples
 
 from stele.formats.jsonschema import JSON_SCHEMA
-from stele.formats.jsonschema.containment.strings import StringProver
+from stele.formats.jsonschema.containment.strings import DOTS, JSON_CHARS, StringProver, parse_search
 from stele.formats.jsonschema.patterns import pattern_matches
-from stele.formats.jsonschema.regex import DOTS, JSON_CHARS, parse_search
 from stele.formats.regex import PatternError, find_word, literal_text, make_algebra
 
 ATOMS = [

@@ -14,7 +14,7 @@ from stele.formats.registry import get_format
 from stele.spark.data_audit.audit_scope import AuditScope, load_scope
 from stele.spark.data_audit.backtest import BacktestCounts, FailingRecord, make_backtest
 from stele.spark.data_audit.census import make_census
-from stele.spark.data_audit.schema_stats import NO_ID, SchemaStats
+from stele.spark.data_audit.data_stats import NO_ID, SchemaStats
 
 LONG = json.dumps({"type": "record", "name": "R", "fields": [{"name": "a", "type": "long"}]})
 INT = LONG.replace("long", "int")

@@ -9,10 +9,9 @@ import pytest
 
 from stele.client import ResolvedSchema, SchemaSnapshot
 from stele.spark.data_audit.audit_scope import load_scope
+from stele.spark.data_audit.data_stats import NO_ID, FieldStats, SchemaStats
 from stele.spark.data_audit.drift import collect_enumerations, find_drifts, make_drift_report
-from stele.spark.data_audit.field_stats import FieldStats
 from stele.spark.data_audit.report import ReportState
-from stele.spark.data_audit.schema_stats import NO_ID, SchemaStats
 
 
 def kinds(symbols: tuple[str, ...] = (), path: str = "a", **figures: Any) -> list[str]:

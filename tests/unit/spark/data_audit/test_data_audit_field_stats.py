@@ -10,8 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.support.examples import scale_examples
 
-from stele.spark.data_audit.field_stats import MOST_VALUES, Fields, merge_fields, observe_values
-from stele.spark.data_audit.schema_stats import SchemaStats
+from stele.spark.data_audit.data_stats import MOST_VALUES, Fields, SchemaStats, merge_fields, observe_values
 
 TYPE = pa.struct(
     [

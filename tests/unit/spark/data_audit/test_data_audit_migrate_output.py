@@ -8,8 +8,7 @@ from typing import Any
 import pytest
 
 from stele.errors import InvalidRequest
-from stele.spark.data_audit.migrate import Migration, Verification
-from stele.spark.data_audit.migrate_output import OutputTarget, check_separate, with_verification
+from stele.spark.data_audit.migrate import Migration, OutputTarget, Verification, check_separate, with_verification
 from stele.spark.data_audit.report import ReportState
 
 

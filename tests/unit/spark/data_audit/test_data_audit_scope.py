@@ -15,7 +15,7 @@ from stele.spark.data_audit.aggregation import RAW, TIME
 from stele.spark.data_audit.audit_scope import AuditScope, load_scope
 from stele.spark.data_audit.backtest import BacktestAggregator, BacktestCounts
 from stele.spark.data_audit.census import make_census
-from stele.spark.data_audit.schema_stats import NO_ID, SchemaStats, SchemaStatsAggregator
+from stele.spark.data_audit.data_stats import NO_ID, SchemaStats, SchemaStatsAggregator
 
 
 def text(kind: str) -> str:

@@ -12,9 +12,9 @@ from stele.client import Request, ResolvedSchema, Retry, SchemaRegistryClient, S
 from stele.core.findings import Verdict
 from stele.spark.data_audit.audit_scope import load_scope
 from stele.spark.data_audit.census import make_census
+from stele.spark.data_audit.data_stats import SchemaStats
 from stele.spark.data_audit.drift import make_drift_report
 from stele.spark.data_audit.report import to_html
-from stele.spark.data_audit.schema_stats import SchemaStats
 from stele.spark.data_audit.subject_evolution import (
     SubjectEvolution,
     describe_missing,

@@ -18,7 +18,7 @@ from stele.formats.avro import AVRO
 from stele.formats.jsonschema import JSON_SCHEMA
 from stele.formats.protobuf import PROTOBUF
 from stele.spark.data_audit.transcoders import HeaderMerger, make_transcoder, map_by_name
-from stele.spark.decode.planning import plan_read, plan_write
+from stele.spark.decode.records import plan_read, plan_write
 from stele.spark.engines.error_codes import CODE_NAMES, describe_errors
 from stele.spark.wires import CloudEvents, HeaderGuid, Prefix
 from stele.wire.confluent import HEADER_NAMES

@@ -8,8 +8,8 @@ from litestar import Request, delete, get, post, put
 from litestar.params import PathParameter
 
 from stele.apis.confluent import models as api
+from stele.apis.confluent import translate
 from stele.apis.confluent.names import slice_page
-from stele.apis.confluent.operations import exporters
 from stele.apis.confluent.operations.schemas import VIA
 from stele.apis.confluent.params import NOT_EMPTY, READ, WRITE, InjectedOperations, Limit, Offset
 from stele.apis.http.access import Place, access
@@ -40,7 +40,7 @@ async def create_exporter(operations: InjectedOperations, request: Request[Any, 
     # POST /exporters
     """Define an exporter."""
     body = await read_body(request, api.ExporterRequest)
-    made = await definitions.create_exporter(operations.registry, exporters.read_change(body), VIA)
+    made = await definitions.create_exporter(operations.registry, translate.read_change(body), VIA)
     return api.ExporterName(made.name)
 
 
@@ -48,7 +48,7 @@ async def create_exporter(operations: InjectedOperations, request: Request[Any, 
 async def get_exporter(operations: InjectedOperations, name: _Name) -> api.Exporter:
     # GET /exporters/{name}
     """An exporter, its credentials hidden."""
-    return exporters.exporter_out(read_exporter(await operations.read_items(COLLECTION), decode_segment(name)))
+    return translate.exporter_out(read_exporter(await operations.read_items(COLLECTION), decode_segment(name)))
 
 
 @put(_EXPORTER, operation_class=_BODY, **WRITE, opt=access(Operation.MANAGE_EXPORTERS, Place.REGISTRY))
@@ -57,7 +57,7 @@ async def update_exporter(
 ) -> api.ExporterName:
     # PUT /exporters/{name}
     """Change an exporter."""
-    wanted = exporters.read_change(await read_body(request, api.ExporterRequest))
+    wanted = translate.read_change(await read_body(request, api.ExporterRequest))
     made = await definitions.update_exporter(operations.registry, decode_segment(name), wanted, VIA)
     return api.ExporterName(made.name)
 
@@ -75,7 +75,7 @@ async def get_status(operations: InjectedOperations, name: _Name) -> api.Exporte
     # GET /exporters/{name}/status
     """The state of an exporter, and how far it is."""
     exporter = read_exporter(await operations.read_items(COLLECTION), decode_segment(name))
-    return exporters.status_out(operations.registry.state, exporter)
+    return translate.status_out(operations.registry.state, exporter)
 
 
 @get(f"{_EXPORTER}/config", **READ, opt=access(Operation.MANAGE_EXPORTERS, Place.REGISTRY))

@@ -23,7 +23,7 @@ from google.protobuf.descriptor import FieldDescriptor as F
 from stele.formats.protobuf.model import DURATION, TIMESTAMP, WRAPPERS, enum_of, is_map, map_parts, message_of
 from stele.spark.decode.formats.plans import ColumnPlan, ListPlan, MapPlan, ScalarPlan, Struct
 from stele.spark.engines.arrow import Column, as_buffer
-from stele.spark.engines.vm.frames import Frames, split_frames
+from stele.spark.engines.vm import Frames, split_frames
 from stele.spark.engines.vm.jit import compile_kernel
 from stele.spark.engines.vm.kernel import is_utf8
 

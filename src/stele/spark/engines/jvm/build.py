@@ -19,7 +19,7 @@ from pathlib import Path
 
 from stele.errors import NotInstalled, SteleError
 from stele.spark.engines import error_codes
-from stele.spark.engines.jvm.jar import JAR
+from stele.spark.engines.jvm import JAR
 
 SOURCES = Path(__file__).with_name("java")
 RELEASE = "17"

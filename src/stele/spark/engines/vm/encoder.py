@@ -49,9 +49,9 @@ from stele.spark.engines.steps import (
     Step,
     writing_options,
 )
-from stele.spark.engines.vm import machine as op
+from stele.spark.engines.vm import program as op
 from stele.spark.engines.vm.jit import compile_kernel
-from stele.spark.engines.vm.machine import Bytes, Ints
+from stele.spark.engines.vm.program import Bytes, Ints
 
 LITERAL = 19
 FINE, IS_NULL, WRONG_SIZE, WRONG_SYMBOL, WRONG_RANGE = 0, 1, 2, 3, 4

@@ -7,9 +7,12 @@ import stat
 import tempfile
 from collections.abc import Callable
 from contextlib import suppress
+from functools import cache
+from hashlib import sha256
 from pathlib import Path
 from typing import Any, ParamSpec, TypeVar
 
+from stele import __version__
 from stele.errors import NotInstalled
 
 try:
@@ -23,10 +26,27 @@ T = TypeVar("T")
 _WRITABLE_BY_OTHERS = stat.S_IWGRP | stat.S_IWOTH
 
 
-def cache_folder() -> Path:
-    """Return where compiled kernels are kept.
+_ENGINES = Path(__file__).parent.parent
 
-    That is `STELE_CACHE_DIR`, else the user's cache, else a private temporary folder.
+
+@cache
+def digest_sources(folder: Path = _ENGINES) -> str:
+    """Return the release and a digest of all Python sources below a folder: the name of what was compiled from them.
+
+    numba notices only that the file of a kernel itself has changed. A kernel also holds what it took from other files:
+    functions, numbers of errors and steps, and the names of the types of its arguments.
+    """
+    digest = sha256()
+    for path in sorted(folder.rglob("*.py")):
+        digest.update(f"{path.relative_to(folder)}\0".encode() + path.read_bytes() + b"\0")
+    return f"{__version__}-{digest.hexdigest()[:16]}"
+
+
+def cache_folder() -> Path:
+    """Return where compiled kernels of these sources are kept.
+
+    That is below `STELE_CACHE_DIR`, else the user's cache, else a private temporary folder. Each state of the sources
+    has a folder of its own: several releases may share a cache, and none loads what another one compiled.
 
     A package folder may be read-only and a Spark worker may have no home, so neither is relied upon.
     """
@@ -39,8 +59,9 @@ def cache_folder() -> Path:
     for folder in candidates:
         with suppress(OSError):
             folder.parent.mkdir(parents=True, exist_ok=True)
-            if _make_private(folder) and _make_private(folder / "numba"):
-                return folder / "numba"
+            kernels = folder / "numba" / digest_sources()
+            if all(_make_private(each) for each in (folder, kernels.parent, kernels)):
+                return kernels
     return Path(tempfile.mkdtemp(prefix="stele-cache-"))
 
 

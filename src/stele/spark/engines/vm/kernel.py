@@ -8,9 +8,9 @@ import numpy as np
 
 from stele.spark.engines.error_codes import FREE_ITEMS, ErrorCode
 from stele.spark.engines.steps import MAX_SKIP_DEPTH, NumberCast, SlotKind
-from stele.spark.engines.vm import machine as op
+from stele.spark.engines.vm import program as op
 from stele.spark.engines.vm.jit import compile_kernel
-from stele.spark.engines.vm.machine import Bytes, Columns, Program, Rows, Scratch
+from stele.spark.engines.vm.program import Bytes, Columns, Program, Rows, Scratch
 
 EMPTY_DECIMAL, DECIMAL_RANGE = int(ErrorCode.EMPTY_DECIMAL), int(ErrorCode.DECIMAL_RANGE)
 WIDTH = 32

@@ -1,8 +1,40 @@
-"""Compiles steps to the integer program the kernel runs; all writers of a decoder share one program and one layout."""
+"""The decoding machine: its instruction set, the arrays its kernel works on, and the compiler from steps to programs.
+
+All writers of a decoder share one program and one layout.
+
+The arrays are the program, the records, the columns and scratch memory. An instruction is six integers, an opcode and
+five operands. Opcodes are plain module constants, because numba folds those into the compiled code.
+
+    opcode        a            b             c           d         e
+    END           -            -             -           -          the record must end here
+    STOP          -            -             -           -          end of the null row: nothing is checked
+    INT           column       cast          multiply    divide    limit   also LONG
+    FLOAT         column       cast          -           -
+    DOUBLE        column       -             -           -          also BOOLEAN
+    TEXT          column       size          utf8        -         size -1: a length in front, REST: all that is left
+    DECIMAL       column       size          precision   -
+    SYMBOL        column       first jump    symbols     -          jumps hold the reader's index or -1
+    UNION         -            first jump    branches    -          jumps hold addresses
+    ENTER         column       end address   register    floor      reads the first block header
+    AGAIN         column       body address  register    floor      next item, or next block header
+    VALID         column       -             -           -
+    NULL          column       -             -           -
+    JUMP          address      -             -           -
+    CONSTANT      start        end           -           -          reads go to the constants until RESUME
+    RESUME        -            -             -           -
+    FAIL          reason       -             -           -          a branch the reader cannot read
+    DIGITS        column       size          precision   scale      a wide decimal as text
+    CALL          address      -             -           -          a routine, which begins with KEEP
+    KEEP          -            first         registers   -          a routine's registers, for the call around this one
+    RETURN        -            first         registers   -
+"""
 
 from __future__ import annotations
 
+from typing import NamedTuple, TypeAlias
+
 import numpy as np
+import numpy.typing as npt
 
 from stele.errors import DataError
 from stele.spark.engines.steps import (
@@ -25,18 +57,129 @@ from stele.spark.engines.steps import (
     Slot,
     Step,
 )
-from stele.spark.engines.vm import machine as op
-from stele.spark.engines.vm.machine import Program
+
+END = 0
+STOP = 1
+INT = 2
+LONG = 3
+FLOAT = 4
+DOUBLE = 5
+BOOLEAN = 6
+TEXT = 7
+DECIMAL = 8
+SYMBOL = 9
+UNION = 10
+ENTER = 11
+AGAIN = 12
+VALID = 13
+NULL = 14
+JUMP = 15
+CONSTANT = 16
+RESUME = 17
+FAIL = 18
+DIGITS = 20
+CALL = 21
+KEEP = 22
+RETURN = 23
+
+WIDTH = 6
+"""Integers per instruction."""
+REST = -2
+"""`steps.REST`."""
+NO_COLUMN = -1
+"""Operand of an instruction that reads past a value."""
+
+
+Ints: TypeAlias = npt.NDArray[np.int64]
+Bytes: TypeAlias = npt.NDArray[np.uint8]
+
+
+class Program(NamedTuple):
+    """What to execute. `code` has `WIDTH` integers per row; `powers[p]` is 10**p as (low, high) words.
+
+    `registers` and `stack` say how many integers of each there are.
+    """
+
+    code: Ints
+    jumps: Ints
+    constants: Bytes
+    powers: npt.NDArray[np.uint64]
+    registers: int
+    stack: int
+    null_row: int
+
+
+class Rows(NamedTuple):
+    """The records: where each begins and ends in `source`, where its program begins, and what was wrong with it."""
+
+    source: Bytes
+    starts: Ints
+    ends: Ints
+    entries: Ints
+    codes: Bytes
+    offsets: Ints
+
+
+class Columns(NamedTuple):
+    """Where values go: `entries` and `size` in bytes (or list items) so far; the bases tell columns apart."""
+
+    kinds: Ints
+    entries: Ints
+    size: Ints
+    entry_base: Ints
+    word_base: Ints
+    data_base: Ints
+    words: Ints
+    valid: Bytes
+    data: Bytes
+
+
+class Scratch(NamedTuple):
+    """Working memory: kernels allocate nothing, so that they need no reference counts (see `jit`).
+
+    One register per array or map of the program, and a stack for those of routines; what `entries` and `size` were
+    before the row; one number of each float type that shares its memory with an integer, to reinterpret bits; a wide
+    decimal as 32-bit limbs, low one first, and as text.
+    """
+
+    registers: Ints
+    stack: Ints
+    kept_entries: Ints
+    kept_size: Ints
+    double: npt.NDArray[np.float64]
+    double_bits: Ints
+    float_: npt.NDArray[np.float32]
+    float_bits: npt.NDArray[np.uint32]
+    limbs: npt.NDArray[np.uint64]
+    text: Bytes
+
+    @classmethod
+    def for_program(cls, program: Program, columns: int) -> Scratch:
+        """Memory for a program and its columns."""
+        double, float_ = np.zeros(1, np.float64), np.zeros(1, np.float32)
+        return cls(
+            registers=np.zeros(program.registers + 1, np.int64),
+            stack=np.zeros(program.stack + 1, np.int64),
+            kept_entries=np.zeros(columns, np.int64),
+            kept_size=np.zeros(columns, np.int64),
+            double=double,
+            double_bits=double.view(np.int64),
+            float_=float_,
+            float_bits=float_.view(np.uint32),
+            limbs=np.zeros(8, np.uint64),
+            text=np.zeros(100, np.uint8),
+        )
+
 
 MOST_INSTRUCTIONS = 200_000
 """Limit on one decoder's program: named types used again and again inside each other grow exponentially."""
 
 _NUMBERS = {
-    NumberEncoding.INT: op.INT,
-    NumberEncoding.LONG: op.LONG,
-    NumberEncoding.FLOAT: op.FLOAT,
-    NumberEncoding.DOUBLE: op.DOUBLE,
-    NumberEncoding.BOOLEAN: op.BOOLEAN,
+    NumberEncoding.INT: INT,
+    NumberEncoding.LONG: LONG,
+    NumberEncoding.FLOAT: FLOAT,
+    NumberEncoding.DOUBLE: DOUBLE,
+    NumberEncoding.BOOLEAN: BOOLEAN,
 }
 
 
@@ -57,14 +200,14 @@ class DecodeAssembler:
         self._routines: dict[SkipRoutine, int] = {}
         self._most_kept = 0
         for slot in root.slots_with_null():
-            self._add_instruction(op.NULL, slot.index)
-        self._add_instruction(op.STOP)
+            self._add_instruction(NULL, slot.index)
+        self._add_instruction(STOP)
 
     def add(self, step: Step) -> int:
         """Compile one writer's steps; the address where its program begins."""
         begin = len(self._code)
         self._add_step(step)
-        self._add_instruction(op.END)
+        self._add_instruction(END)
         return begin
 
     def program(self) -> Program:
@@ -87,43 +230,43 @@ class DecodeAssembler:
         return len(self._code) - 1
 
     def _add_step(self, step: Step) -> None:
-        column = op.NO_COLUMN if step.slot is None else step.slot.index
+        column = NO_COLUMN if step.slot is None else step.slot.index
         match step:
             case ReadNumber(wire=NumberEncoding.INT | NumberEncoding.LONG):
                 self._add_instruction(_NUMBERS[step.wire], column, step.cast, step.multiply, step.divide, step.limit)
             case ReadNumber():
                 self._add_instruction(_NUMBERS[step.wire], column, step.cast)
             case ReadBytes():
-                self._add_instruction(op.TEXT, column, -1 if step.size is None else step.size, int(step.utf8))
+                self._add_instruction(TEXT, column, -1 if step.size is None else step.size, int(step.utf8))
             case ReadDecimal():
-                code = op.DECIMAL if step.slot.digits is None else op.DIGITS
+                code = DECIMAL if step.slot.digits is None else DIGITS
                 self._add_instruction(code, column, -1 if step.size is None else step.size, step.precision, step.scale)
             case ReadEnum():
-                self._add_instruction(op.SYMBOL, column, len(self._jumps), len(step.mapping))
+                self._add_instruction(SYMBOL, column, len(self._jumps), len(step.mapping))
                 self._jumps.extend(step.mapping)
             case ReadNull():
                 for slot in step.slot.slots_with_null() if step.slot else ():
-                    self._add_instruction(op.NULL, slot.index)
+                    self._add_instruction(NULL, slot.index)
             case ReadMember():
-                self._add_instruction(op.VALID, column)
+                self._add_instruction(VALID, column)
                 self._add_step(step.step)
                 for other in step.others:
                     self._add_step(ReadNull(other))
             case ReadRecord():
                 if step.slot is not None:
-                    self._add_instruction(op.VALID, column)
+                    self._add_instruction(VALID, column)
                 for each in step.steps:
                     self._add_step(each)
             case ReadDefault():
                 begin = len(self._constants)
                 self._constants += step.data
-                self._add_instruction(op.CONSTANT, begin, len(self._constants))
+                self._add_instruction(CONSTANT, begin, len(self._constants))
                 self._add_step(step.step)
-                self._add_instruction(op.RESUME)
+                self._add_instruction(RESUME)
             case ReadItems():
                 self._add_items(step, column)
             case RefuseValue():
-                self._add_instruction(op.FAIL, step.code)
+                self._add_instruction(FAIL, step.code)
             case ReadUnion():
                 self._add_union(step)
             case RequireEmpty():
@@ -134,36 +277,36 @@ class DecodeAssembler:
     def _add_skip_call(self, routine: SkipRoutine) -> None:
         """A call; behind the first one is the routine."""
         if routine in self._routines:
-            self._add_instruction(op.CALL, self._routines[routine])
+            self._add_instruction(CALL, self._routines[routine])
             return
         begin = self._routines[routine] = len(self._code) + 2
-        self._add_instruction(op.CALL, begin)
-        over, keep, first = self._add_instruction(op.JUMP), self._add_instruction(op.KEEP), self._registers
+        self._add_instruction(CALL, begin)
+        over, keep, first = self._add_instruction(JUMP), self._add_instruction(KEEP), self._registers
         self._add_step(routine.step)
         used = self._registers - first
         self._most_kept = max(self._most_kept, used + 1)
-        self._add_instruction(op.RETURN, 0, first, used)
-        self._code[keep] = (op.KEEP, 0, first, used, 0, 0)
-        self._code[over] = (op.JUMP, len(self._code), 0, 0, 0, 0)
+        self._add_instruction(RETURN, 0, first, used)
+        self._code[keep] = (KEEP, 0, first, used, 0, 0)
+        self._code[over] = (JUMP, len(self._code), 0, 0, 0, 0)
 
     def _add_items(self, step: ReadItems, column: int) -> None:
         register = self._registers
         self._registers += 1
-        enter = self._add_instruction(op.ENTER)
+        enter = self._add_instruction(ENTER)
         if step.key is not None:
             self._add_step(step.key)
         self._add_step(step.item)
-        self._add_instruction(op.AGAIN, column, enter + 1, register, step.least_entry_size)
-        self._code[enter] = (op.ENTER, column, len(self._code), register, step.least_entry_size, 0)
+        self._add_instruction(AGAIN, column, enter + 1, register, step.least_entry_size)
+        self._code[enter] = (ENTER, column, len(self._code), register, step.least_entry_size, 0)
 
     def _add_union(self, step: ReadUnion) -> None:
         first = len(self._jumps)
         self._jumps.extend(0 for _ in step.steps)
-        self._add_instruction(op.UNION, 0, first, len(step.steps))
+        self._add_instruction(UNION, 0, first, len(step.steps))
         exits = []
         for number, each in enumerate(step.steps):
             self._jumps[first + number] = len(self._code)
             self._add_step(each)
-            exits.append(self._add_instruction(op.JUMP))
+            exits.append(self._add_instruction(JUMP))
         for exit_ in exits:
-            self._code[exit_] = (op.JUMP, len(self._code), 0, 0, 0, 0)
+            self._code[exit_] = (JUMP, len(self._code), 0, 0, 0, 0)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from stele.spark.types.support_table import reading, writing
+from tools.spark_type_table import reading, writing
 
 
 def test_every_type_of_every_language_is_accounted_for() -> None:
