@@ -269,10 +269,12 @@ def _load_dump(dumped: _Dump) -> State:
     state.rulesets = dumped.rulesets
     for row in dumped.namespaces:
         state.namespaces[row.name] = Namespace(**msgspec.structs.asdict(row))
-    contents = [_load_content(state, *row) for row in _decode_rows(dumped.contents, _contents)]
-    schemas = [_load_schema(state, contents, *row) for row in _decode_rows(dumped.schemas, _schemas)]
+    numbers: dict[int, int] = {}
+    """One object for each handle, id and serial: they count the same things, and an int takes 32 bytes."""
+    contents = [_load_content(state, numbers, *row) for row in _decode_rows(dumped.contents, _contents)]
+    schemas = [_load_schema(state, numbers, contents, *row) for row in _decode_rows(dumped.schemas, _schemas)]
     contents.clear()
-    _load_subjects(state, dumped, schemas)
+    _load_subjects(state, numbers, dumped, schemas)
     return state
 
 
@@ -281,8 +283,10 @@ def _decode_rows(batches: list[msgspec.Raw], decoder: msgspec.msgpack.Decoder[li
         yield from decoder.decode(batch)
 
 
-def _load_content(state: State, sha: bytes, format_name: str, held: int | tuple[bytes, int]) -> Content:
-    kept = held if isinstance(held, int) else UnpackedText(None, *held)
+def _load_content(
+    state: State, numbers: dict[int, int], sha: bytes, format_name: str, held: int | tuple[bytes, int]
+) -> Content:
+    kept = numbers.setdefault(held, held) if isinstance(held, int) else UnpackedText(None, *held)
     content = Content(sha, kept, state.intern_value(format_name))
     first = state.contents.setdefault(sha, content)
     if first is not content:
@@ -293,6 +297,7 @@ def _load_content(state: State, sha: bytes, format_name: str, held: int | tuple[
 
 def _load_schema(
     state: State,
+    numbers: dict[int, int],
     contents: list[Content],
     namespace: str,
     schema_id: int,
@@ -303,12 +308,13 @@ def _load_schema(
     if attached is not None and attachments.metadata is None and attachments.rule_set is None:
         attachments = state.intern_value(attachments)
     content, place = contents[content_number], state.namespaces[namespace]
+    schema_id = numbers.setdefault(schema_id, schema_id)
     schema = SchemaEntry(place.name, schema_id, content, attachments, older_entry=content.newest_entry)
     content.newest_entry = place.schema_entries[schema_id] = schema
     return schema
 
 
-def _load_subjects(state: State, dumped: _Dump, schemas: list[SchemaEntry]) -> None:
+def _load_subjects(state: State, numbers: dict[int, int], dumped: _Dump, schemas: list[SchemaEntry]) -> None:
     # Long because it runs for every version: calls would take a third of the time of a start.
     details = [_load_details(state, row) for row in dumped.details]
     policies = [state.intern_value(policy) for policy in dumped.policies]
@@ -320,7 +326,8 @@ def _load_subjects(state: State, dumped: _Dump, schemas: list[SchemaEntry]) -> N
         dumped.subjects, _subjects
     ):
         namespace, first_origin = namespaces[name_of_namespace], to_int(place, "big")
-        subject = Subject(namespace.name, name, first_origin, serial, details[details_number], highest, epoch)
+        shared_serial = numbers.setdefault(serial, serial)
+        subject = Subject(namespace.name, name, first_origin, shared_serial, details[details_number], highest, epoch)
         versions = []
         shared: SchemaKind | str | None = None
         for version_place, number, kind, kind_version, schema_number, policy, life, attributes_number in rows:

@@ -8,7 +8,7 @@ from tests.unit.core.box import Box, S, T, to
 
 from stele.core import commands as cmd
 from stele.core import queries, zstd
-from stele.core.model import Mode, SettingsLevel
+from stele.core.model import Mode, SettingsLevel, SubjectKey
 from stele.core.policy import DENY_ALL
 from stele.core.snapshot import LAYOUT, dump_state, load_state
 
@@ -57,3 +57,16 @@ def test_a_purged_text_is_in_no_later_snapshot() -> None:
     loaded = load_state(dump_state(box.state))
     assert loaded is not None
     assert all(b"SECRET" not in zstd.decompress(block) for block in loaded.packed_texts.dump()[0])
+
+
+def test_what_a_loaded_state_counts_with_is_there_once() -> None:
+    """A handle, a schema id and a serial that are equal are one object: there may be millions of each."""
+    box = Box()
+    for number in range(400):  # Python itself shares the integers up to 256.
+        box.register(SubjectKey("", f"s{number}"), f"text {number}")
+    loaded = load_state(dump_state(box.state))
+    assert loaded is not None
+    versions = [queries.get_version(loaded, SubjectKey("", f"s{number}"), 1) for number in range(400)]
+    counts = [(row.schema.schema_id, row.subject.serial, row.content.text_or_handle) for row in versions]
+    equal = {count for row in counts for count in row}
+    assert len({id(count) for row in counts for count in row}) == len(equal) <= 402

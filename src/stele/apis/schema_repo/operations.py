@@ -199,20 +199,29 @@ class Operations:
         size = sum(len(part.encode()) for item in config.items() for part in item)
         if size > self.registry.limits.schema_bytes:
             raise TooLarge(f"the config has {size} bytes, more than a schema may have")
-        policy = parse_config(config, self.options)
-        ready = (await self.registry.fresh_state()).settings_at(SettingsLevel(*key))
-        if VALIDATORS not in config and ready is not None and ready.policy is not None:
-            policy = ready.policy  # Another dialect had one ready for a subject of this name.
-        try:
-            defaults = SubjectDefaults(Numbering.NEVER_REUSE, policy=policy)
-            await self.execute(CreateSubject(key, defaults, dialect_data={DIALECT: config}))
-        except AlreadyExists:
-            await self._revive_subject(key)
+        wanted = parse_config(config, self.options)
+
+        async def create_or_revive(state: State) -> None:
+            ready, policy = state.settings_at(SettingsLevel(*key)), wanted
+            if VALIDATORS not in config and ready is not None and ready.policy is not None:
+                policy = ready.policy  # Another dialect had one ready for a subject of this name.
+            try:
+                defaults = SubjectDefaults(Numbering.NEVER_REUSE, policy=policy)
+                await self.execute(CreateSubject(key, defaults, dialect_data={DIALECT: config}))
+            except AlreadyExists:
+                await self._revive_subject(key)
+
+        await retry_when_overtaken(self.registry, create_or_revive, conflicts=(SubjectNotFound,))
 
     async def _revive_subject(self, key: SubjectKey) -> None:
-        """Show a subject again, empty and under its policy, if another dialect deleted all its schemas."""
+        """Show a subject again, empty and under its policy, if another dialect deleted all its schemas.
+
+        Raises `Overtaken` or `SubjectNotFound` for one that was purged meanwhile.
+        """
         subject = self.registry.state.find_subject(key)
-        if subject is not None and not is_subject_shown(subject, DIALECT):
+        if subject is None:
+            raise Overtaken
+        if not is_subject_shown(subject, DIALECT):
             dialect_data = {**(subject.dialect_data or {}), DIALECT: {}}
             await self.execute(
                 ChangeSubject(key, subject.description, subject.labels, dialect_data, subject.default_version)

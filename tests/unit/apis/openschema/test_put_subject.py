@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
-from contextlib import AbstractAsyncContextManager, nullcontext
+from collections.abc import AsyncIterator
 
 import httpx
 import pytest
 import pytest_asyncio
+from tests.support.overtaken_log import OvertakenLog
 
 from stele.apis.openschema.app import application
 from stele.core.events import SubjectCreated
@@ -16,29 +16,6 @@ from stele.storage.memory import MemoryLog, MemoryStore
 
 BODY = {"tenant": "t", "namespace": "n", "subject": "s", "app": "a", "description": "d", "status": "deployed"}
 PATH = "/subjects/s/?tenant=t&namespace=n"
-Hook = Callable[[], Awaitable[object]]
-
-
-class OvertakenLog(MemoryLog):
-    """A handle that lets others act right before or right behind its next append, before whoever asked knows of it."""
-
-    before: Hook | None = None
-    behind: Hook | None = None
-
-    def turn(self) -> AbstractAsyncContextManager[None]:
-        """Others write in between: that is what is tested."""
-        return nullcontext()
-
-    async def append(self, expected: int, records: Sequence[bytes]) -> bool:
-        """See `MemoryLog`."""
-        hook, self.before = self.before, None
-        if hook is not None:
-            await hook()
-        written = await super().append(expected, records)
-        hook, self.behind = self.behind, None
-        if hook is not None:
-            await hook()
-        return written
 
 
 class Node:
