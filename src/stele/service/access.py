@@ -166,7 +166,7 @@ class AccessControl:
 
     def require(self, operation: Operation, resource: Resource) -> None:
         """Raise `Forbidden` unless the caller may do that; `Unauthenticated` when nobody in particular asks."""
-        if self.allows(operation, resource):
+        if self.is_open or self.allows(operation, resource):
             return
         name = CALLER.get().principal.name
         if not name:
