@@ -112,6 +112,22 @@ def test_a_search_without_end_is_undecided() -> None:
     assert finding.verdict is Verdict.UNDECIDED
 
 
+def test_one_of_many_unanswered_writes_explains_an_answer() -> None:
+    """Orders of thirty writes that nobody answered are too many to try; that one of them happened is soon found."""
+    refused = _operation(Action.SOFT_DELETE_VERSION, 1, 41, 45, Result(40406))
+    history = [
+        _operation(Action.REGISTER, 0, 0, 1, Result(200, (1, 0))),
+        *(_operation(Action.REGISTER, 1 + number % 7, 2 + number, None) for number in range(29)),
+        _operation(Action.SOFT_DELETE_SUBJECT, None, 40, None),
+        refused,
+        _operation(Action.LIST_ALL_VERSIONS, None, 50, 60, Result(200, (1,))),
+    ]
+    assert check_linearizability(history, SubjectState(), follow_operation, 2_000).verdict is Verdict.LINEARIZABLE
+    history.remove(refused)
+    history.append(_operation(Action.SOFT_DELETE_VERSION, 1, 41, 45, Result(40402)))
+    assert check_linearizability(history, SubjectState(), follow_operation, 2_000).verdict is not Verdict.LINEARIZABLE
+
+
 @settings(max_examples=scale_examples(60))
 @given(st.integers(0, 2**32), st.integers(1, 8), st.floats(0, 0.15))
 def test_histories_of_a_linearizable_registry_are_accepted(seed: int, clients: int, unknown: float) -> None:
