@@ -28,7 +28,7 @@ JSON = {"content-type": "application/json"}
 INT = '"int"'
 
 
-class TestedDialect(NamedTuple):
+class DialectUnderTest(NamedTuple):
     """A dialect: its application, members of its errors, how it registers a schema, and paths with a body."""
 
     build: Any
@@ -47,7 +47,7 @@ class TestedDialect(NamedTuple):
 
 ROOT = rocketmq.ROOT
 DIALECTS = {
-    "rocketmq": TestedDialect(
+    "rocketmq": DialectUnderTest(
         rocketmq.application,
         ("status", "message"),
         ("POST", f"{ROOT}/subject/h/schema/h"),
@@ -77,7 +77,7 @@ DIALECTS = {
             ("DELETE", f"{ROOT}/tenant/{{}}/schema/{{}}"),
         ),
     ),
-    "openschema": TestedDialect(
+    "openschema": DialectUnderTest(
         openschema.application,
         ("errorCode", "errorMessage"),
         ("POST", "/subjects/h/versions"),
@@ -124,7 +124,7 @@ async def registry() -> AsyncIterator[Registry]:
 @pytest_asyncio.fixture(loop_scope="module", scope="module", params=list(DIALECTS))
 async def spoken(
     request: pytest.FixtureRequest, registry: Registry
-) -> AsyncIterator[tuple[TestedDialect, httpx.AsyncClient]]:
+) -> AsyncIterator[tuple[DialectUnderTest, httpx.AsyncClient]]:
     """A dialect and a client of it; `there` is a subject, and a schema."""
     await registry.reset(await open_log("memory:"))
     dialect = DIALECTS[request.param]
@@ -137,7 +137,7 @@ async def spoken(
         yield dialect, client
 
 
-def own_error(dialect: TestedDialect, answer: httpx.Response) -> None:
+def own_error(dialect: DialectUnderTest, answer: httpx.Response) -> None:
     """Whether an answer is an error in the dialect's own shape, and no long one."""
     assert 400 <= answer.status_code < 500, (answer.request.method, answer.request.url, answer.text[:500])
     error = answer.json()
@@ -164,7 +164,7 @@ SCHEMAS = {
 
 
 @pytest.mark.parametrize("name", SCHEMAS)
-async def test_schemas(name: str, spoken: tuple[TestedDialect, httpx.AsyncClient], registry: Registry) -> None:
+async def test_schemas(name: str, spoken: tuple[DialectUnderTest, httpx.AsyncClient], registry: Registry) -> None:
     """Giant, bottomless and broken schemas are refused, soon, and nothing is stored."""
     dialect, client = spoken
     seq = registry.state.seq
@@ -197,7 +197,7 @@ async def test_schemas(name: str, spoken: tuple[TestedDialect, httpx.AsyncClient
     ],
     ids=lambda body: repr(body[:24]),
 )
-async def test_bodies(body: bytes, spoken: tuple[TestedDialect, httpx.AsyncClient], registry: Registry) -> None:
+async def test_bodies(body: bytes, spoken: tuple[DialectUnderTest, httpx.AsyncClient], registry: Registry) -> None:
     """Bodies that are not what an endpoint takes are refused everywhere."""
     dialect, client = spoken
     seq = registry.state.seq
@@ -207,7 +207,7 @@ async def test_bodies(body: bytes, spoken: tuple[TestedDialect, httpx.AsyncClien
 
 
 async def test_texts_beside_schemas_are_limited(
-    spoken: tuple[TestedDialect, httpx.AsyncClient], registry: Registry
+    spoken: tuple[DialectUnderTest, httpx.AsyncClient], registry: Registry
 ) -> None:
     """Descriptions of megabytes are as much too large as a schema of that size."""
     dialect, client = spoken
@@ -252,7 +252,7 @@ names = st.one_of(
 
 @settings(max_examples=scale_examples(40), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(name=names)
-async def test_names(name: str, spoken: tuple[TestedDialect, httpx.AsyncClient]) -> None:
+async def test_names(name: str, spoken: tuple[DialectUnderTest, httpx.AsyncClient]) -> None:
     """No name in a path or query is a server error, and lists can be read whatever was taken."""
     dialect, client = spoken
     for path in dialect.reads:
