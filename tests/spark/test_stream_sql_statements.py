@@ -29,10 +29,10 @@ from stele.spark.stream_sql.tokens import (
     StatementInvalid,
     iterate_tokens,
     parse_string,
-    quote_name,
     quote_string,
     split_statements,
 )
+from stele.spark.types.names import quote_name
 
 T = TypeVar("T")
 

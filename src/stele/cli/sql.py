@@ -180,7 +180,8 @@ class StatementRunner:
     def names(self) -> Iterable[str]:
         """Names of streams and of their columns, as their views have them."""
         from stele.spark.stream_sql.stream_catalog import list_streams
-        from stele.spark.stream_sql.tokens import quote_name, short_name
+        from stele.spark.stream_sql.tokens import short_name
+        from stele.spark.types.names import quote_name
 
         for stream in list_streams(self._spark):
             yield short_name(stream.name)

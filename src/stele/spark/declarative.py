@@ -55,6 +55,7 @@ from stele.spark.pipeline.routes import (
 from stele.spark.pipeline.schema_evolution import RESERVED_PREFIX
 from stele.spark.registry import PATIENCE, ReaderLike, RegistryLike, as_picklable, pin_schemas
 from stele.spark.session import require_spark
+from stele.spark.types.names import quote_name
 
 if TYPE_CHECKING:
     from pyspark.sql import Column as Expression
@@ -260,7 +261,7 @@ def _column_named(name: str) -> Expression:
     """Return a column by its name, whatever is in it."""
     from pyspark.sql import functions as f
 
-    return f.col("`" + name.replace("`", "``") + "`")
+    return f.col(quote_name(name))
 
 
 def streaming_table(

@@ -35,8 +35,9 @@ from stele.spark.pipeline.schema_evolution import (
     make_nullable,
     plan_changes,
 )
-from stele.spark.pipeline.sinks.sql_table import format_type, quote_path, quote_string
+from stele.spark.pipeline.sinks.sql_table import format_type, quote_string
 from stele.spark.types.metadata import comment_of
+from stele.spark.types.names import quote_path
 
 ALL = TableCapabilities(nested=True, rename=True, widens=can_widen)
 TOP = TableCapabilities(nested=False, rename=False, widens=lambda _has, _wanted: False)

@@ -31,6 +31,7 @@ from stele.spark.engines.base import error_structs, raise_first_error
 from stele.spark.functions import from_registry
 from stele.spark.registry import PATIENCE, ReaderLike, RegistryLike, SchemaLookup, as_picklable, pin_schemas
 from stele.spark.session import require_spark, spark_failures
+from stele.spark.types.names import quote_name
 from stele.spark.wires import ResolvedId, Unframed, Wire, WireLike, get_wire
 
 if TYPE_CHECKING:
@@ -494,7 +495,7 @@ def write_records(df: DataFrame, target: OutputTarget, column: str) -> None:
 
     with spark_failures():
         if target.format in TEXTS:
-            df = df.withColumn(column, f.base64(f.col(_quoted(column))))
+            df = df.withColumn(column, f.base64(f.col(quote_name(column))))
         # an existing, empty folder is nothing to be careful of
         mode = "append" if target.existing == "refuse" else _SPARK_MODE[target.existing]
         writer = df.write.mode(mode)
@@ -538,7 +539,7 @@ def verify_records(
     with spark_failures():
         there = load_data(spark, target.path, target.format)
         if target.format in TEXTS:
-            there = there.withColumn(column, f.unbase64(f.col(_quoted(column))))
+            there = there.withColumn(column, f.unbase64(f.col(quote_name(column))))
         read = _read_new(there, column, headers, moved)
         row = read.agg(
             f.count("*").alias("n"), f.count_if(f.isnull("value_error")).alias("good"), _digest_column()
@@ -625,8 +626,3 @@ def _absolute_location(path: str, format_: str) -> str:
     if format_ == TABLE:
         return f"table {path}"
     return path.rstrip("/") if "://" in path else str(Path(path).resolve())
-
-
-def _quoted(column: str) -> str:
-    escaped = column.replace("`", "``")
-    return f"`{escaped}`"

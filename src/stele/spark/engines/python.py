@@ -127,7 +127,7 @@ def reader(step: Step) -> Read:
         case ReadBytes():
             return _text(step)
         case ReadDecimal():
-            return _unscaled(step)
+            return _read_unscaled(step)
         case ReadEnum():
             return _symbol(step)
         case ReadNull():
@@ -185,16 +185,16 @@ def _past(routine: SkipRoutine) -> Read:
 def _number(step: ReadNumber) -> Read:
     match step.wire:
         case NumberEncoding.FLOAT:
-            return _packed("<f")
+            return _read_packed("<f")
         case NumberEncoding.DOUBLE:
-            return _packed("<d")
+            return _read_packed("<d")
         case NumberEncoding.BOOLEAN:
             return _boolean
         case _:
             return _integer(step)
 
 
-def _packed(layout: str) -> Read:
+def _read_packed(layout: str) -> Read:
     unpack = struct.Struct(layout)
 
     def read(cursor: Cursor) -> float:
@@ -255,7 +255,7 @@ def _text(step: ReadBytes) -> Read:
     return read
 
 
-def _unscaled(step: ReadDecimal) -> Read:
+def _read_unscaled(step: ReadDecimal) -> Read:
     size, limit = step.size, 10**step.precision
     exponent, as_text = -step.scale, step.slot.digits is not None
 
@@ -395,7 +395,7 @@ class _Writer:
             case ReadBytes():
                 return self._text(step)
             case ReadDecimal():
-                return self._unscaled(step)
+                return self._write_unscaled(step)
             case ReadEnum():
                 return self._symbol(step)
             case ReadNull():
@@ -426,7 +426,7 @@ class _Writer:
         )
 
         def write(i: int, out: bytearray) -> None:
-            value = _required(values[i], i, path)
+            value = _require_value(values[i], i, path)
             if pack is not None:
                 out += pack(value)
             elif step.wire is NumberEncoding.BOOLEAN:
@@ -441,7 +441,7 @@ class _Writer:
         size = step.size
 
         def write(i: int, out: bytearray) -> None:
-            value = _required(values[i], i, path)
+            value = _require_value(values[i], i, path)
             data = value.encode() if isinstance(value, str) else value
             if size is None:
                 out += encode_varint(len(data))
@@ -451,14 +451,14 @@ class _Writer:
 
         return write
 
-    def _unscaled(self, step: ReadDecimal) -> Write:
+    def _write_unscaled(self, step: ReadDecimal) -> Write:
         if step.slot.digits is not None:  # its bytes are made already, see `inputs`
             return self._text(ReadBytes(step.slot, step.size))
         values, path = self._values(step.slot)
         size, scale = step.size, step.slot.type.scale
 
         def write(i: int, out: bytearray) -> None:
-            unscaled = int(_required(values[i], i, path).scaleb(scale, EXACT))
+            unscaled = int(_require_value(values[i], i, path).scaleb(scale, EXACT))
             least = (unscaled if unscaled >= 0 else ~unscaled).bit_length() // 8 + 1
             if size is None:
                 out += encode_varint(least)
@@ -474,7 +474,7 @@ class _Writer:
         places = {symbol: encode_varint(place) for place, symbol in enumerate(step.slot.symbols)}
 
         def write(i: int, out: bytearray) -> None:
-            value = _required(values[i], i, path)
+            value = _require_value(values[i], i, path)
             if value not in places:
                 raise EncodeError(f"row {i}, {path}: the enum does not have this symbol")
             out += places[value]
@@ -487,7 +487,7 @@ class _Writer:
         parts = [self.of(each) for each in step.steps]
 
         def write(i: int, out: bytearray) -> None:
-            _required(present[i] or None, i, path)
+            _require_value(present[i] or None, i, path)
             for part in parts:
                 part(i, out)
 
@@ -504,7 +504,7 @@ class _Writer:
         item = self.of(step.item)
 
         def write(i: int, out: bytearray) -> None:
-            _required(present[i] or None, i, path)
+            _require_value(present[i] or None, i, path)
             if offsets[i + 1] > offsets[i]:
                 out += encode_varint(offsets[i + 1] - offsets[i])
                 for k in range(offsets[i], offsets[i + 1]):
@@ -540,7 +540,7 @@ def _literal(data: bytes) -> Write:
     return write
 
 
-def _required(value: Any, row: int, path: str) -> Any:
+def _require_value(value: Any, row: int, path: str) -> Any:
     if value is None:
         raise EncodeError(f"row {row}, {path}: null where the schema does not allow it")
     return value

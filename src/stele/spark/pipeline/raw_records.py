@@ -13,6 +13,7 @@ from stele.spark.engines.arrow import ArrowType
 from stele.spark.functions import to_spark_types
 from stele.spark.pipeline.config import PipelineConfig, SourceConfig
 from stele.spark.session import MISSING_KAFKA
+from stele.spark.types.names import quote_name
 from stele.spark.wires.base import HEADERS
 
 if TYPE_CHECKING:
@@ -45,7 +46,7 @@ def _read_files(spark: SparkSession, source: SourceConfig) -> DataFrame:
     if source.format == "binaryFile":
         files = reader.load(source.path)
         return _select_raw_columns(files.select(f.col("content").alias("value"), f.col("path").alias("source")))
-    column = "`" + source.column.replace("`", "``") + "`"
+    column = quote_name(source.column)
     files = reader.options(**source.options).schema(f"{column} binary").load(source.path)
     return _select_raw_columns(files.select(f.col(column).alias("value"), f.col("_metadata.file_path").alias("source")))
 

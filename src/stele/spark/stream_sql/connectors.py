@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from stele.errors import Invalid, NotFound
 from stele.spark.session import MISSING_KAFKA
-from stele.spark.stream_sql.tokens import quote_name
+from stele.spark.types.names import quote_name
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -15,7 +15,8 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
-from stele.spark.stream_sql.tokens import SqlToken, SqlTokenKind, StatementText, line_and_column, quote_name
+from stele.spark.stream_sql.tokens import SqlToken, SqlTokenKind, StatementText, line_and_column
+from stele.spark.types.names import quote_name
 
 STREAMING: Final = "$stream"
 """Behind the name of a view: the same as it grows."""

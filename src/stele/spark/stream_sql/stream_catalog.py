@@ -19,8 +19,8 @@ from stele.spark.session import require_spark
 from stele.spark.stream_sql.options import StreamOptions, resolve_options
 from stele.spark.stream_sql.parser import RequestedColumn
 from stele.spark.stream_sql.query_rewrite import STREAMING
-from stele.spark.stream_sql.tokens import quote_name
 from stele.spark.types.metadata import COMMENT
+from stele.spark.types.names import quote_name
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession

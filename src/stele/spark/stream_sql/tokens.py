@@ -13,6 +13,7 @@ from enum import Enum, auto
 from typing import Final, NamedTuple
 
 from stele.errors import Invalid
+from stele.spark.types.names import quote_name
 
 
 class StatementInvalid(Invalid):
@@ -115,11 +116,6 @@ def line_and_column(text: str, offset: int) -> tuple[int, int]:
     """Line and column of an offset, from 1."""
     before = text[:offset]
     return before.count("\n") + 1, offset - (before.rfind("\n") + 1) + 1
-
-
-def quote_name(name: str) -> str:
-    """Return a name in backquotes, as Spark reads every one."""
-    return "`" + name.replace("`", "``") + "`"
 
 
 def short_name(name: str) -> str:

@@ -16,10 +16,10 @@ from stele.spark.pipeline.sinks.sql_table import (
     format_properties,
     get_java_session,
     get_jvm,
-    quote_path,
     require_class,
     spark_errors,
 )
+from stele.spark.types.names import quote_path
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -11,10 +11,10 @@ from stele.spark.pipeline.sinks.sql_table import (
     SqlTable,
     add_missing_columns,
     format_properties,
-    quote_path,
     quote_string,
     require_class,
 )
+from stele.spark.types.names import quote_path
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

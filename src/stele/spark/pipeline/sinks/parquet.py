@@ -34,10 +34,10 @@ from stele.spark.pipeline.sinks.sql_table import (
     format_columns,
     get_java_session,
     get_jvm,
-    quote_path,
     quote_string,
     spark_errors,
 )
+from stele.spark.types.names import quote_path
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

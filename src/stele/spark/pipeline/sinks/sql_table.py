@@ -21,6 +21,7 @@ from stele.spark.pipeline.schema_evolution import (
     plan_changes,
 )
 from stele.spark.types.metadata import comment_of
+from stele.spark.types.names import quote_path
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -234,11 +235,6 @@ def first_line(error: Exception) -> str:
 def format_properties(given: dict[str, str]) -> str:
     """Return what stands between the parentheses of TBLPROPERTIES."""
     return ", ".join(f"{quote_string(key)} = {quote_string(value)}" for key, value in given.items())
-
-
-def quote_path(parts: Sequence[str]) -> str:
-    """Return a path or a table's name for SQL."""
-    return ".".join("`" + part.replace("`", "``") + "`" for part in parts)
 
 
 def quote_string(text: str) -> str:

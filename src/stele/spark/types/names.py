@@ -1,0 +1,17 @@
+"""Names of columns, fields and tables as Spark reads them in SQL and in expressions, whatever is in them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+__all__ = ["quote_name", "quote_path"]
+
+
+def quote_name(name: str) -> str:
+    """Return a name in backquotes."""
+    return "`" + name.replace("`", "``") + "`"
+
+
+def quote_path(parts: Iterable[str]) -> str:
+    """Return the path to a field, or the name of a table in its catalog, each part in backquotes."""
+    return ".".join(map(quote_name, parts))
