@@ -1,4 +1,4 @@
-"""Loads the profile of generated examples, sets how Spark starts Java, runs long files first, and ends what hangs."""
+"""Loads the profile of generated examples, starts Java fast, runs long files first, names tests, ends what hangs."""
 
 from __future__ import annotations
 
@@ -42,6 +42,14 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     here = Path(__file__).parent
     ranks = {name: rank for rank, name in enumerate(LONGEST_FIRST)}
     items.sort(key=lambda item: ranks.get(item.path.relative_to(here).parts[0], len(ranks)))
+
+
+def pytest_make_parametrize_id(val: object, argname: str) -> str | None:
+    """Name a test of binary data after its argument.
+
+    Workers must find tests of the same names, and what a library packed may hold the second in which it was packed.
+    """
+    return argname if isinstance(val, bytes) and not val.isascii() else None
 
 
 END_SECONDS: Final = 120.0

@@ -5,9 +5,11 @@
 
 from __future__ import annotations
 
+import gzip
 from pathlib import Path
 from typing import Final
 
+from tests.conftest import pytest_make_parametrize_id
 from tools.naming import list_functions, list_public_classes
 
 SOURCE = Path(__file__).parent.parent / "src" / "stele"
@@ -52,3 +54,9 @@ def test_public_classes_do_not_share_names() -> None:
     assert not new, f"give these classes names of their own: {new}"
     gone = sorted(SHARED_ON_PURPOSE.keys() - shared.keys())
     assert not gone, f"remove these names from SHARED_ON_PURPOSE: {gone}"
+
+
+def test_tests_of_packed_data_have_names_without_the_time() -> None:
+    """Workers that begin in different seconds must find tests of the same names."""
+    assert pytest_make_parametrize_id(gzip.compress(b"data"), "data") == "data"
+    assert pytest_make_parametrize_id(b"data", "data") is None
