@@ -21,8 +21,9 @@ from stele.client import SchemaRegistryClient
 from stele.errors import AlreadyExists, EncodeError, Invalid, NotFound, SubjectNotFound
 from stele.spark import create_stream, describe_stream, drop_stream, list_streams, read_stream, script, sql
 from stele.spark.stream_sql import RequestedColumn, StatementInvalid, StreamNotFound
-from stele.spark.stream_sql.stream_catalog import can_cast_losslessly
+from stele.spark.stream_sql.stream_catalog import ColumnInvalid, can_cast_losslessly, select_columns
 from stele.spark.stream_sql.tokens import quote_string
+from stele.spark.types import from_spark, to_spark
 from stele.wire.pravega import SNAPPY
 
 
@@ -142,6 +143,52 @@ def test_the_statement_of_rip_42(spark: SparkSession, registry: LocalRegistry, o
     ]
     with pytest.raises(Invalid, match="is AVRO, and version 1 of 'topic-value' is THRIFT"):
         create_stream(spark, "t", path=str(orders), topic="topic", value_format="avro")
+
+
+RIP_42 = {
+    "BOOLEAN": "boolean",
+    "INT8": "tinyint",
+    "INT16": "smallint",
+    "INT32": "int",
+    "INT64": "bigint",
+    "FLOAT": "float",
+    "FLOATE": "float",
+    "DOUBLE": "double",
+    "BYTES": "binary",
+    "STRING": "string",
+    "TIMESTAMP": "timestamp",
+}
+"""The primitive types of RIP-42, with the slip of the proposal, and Spark's word for each."""
+ARROW = {"tinyint": "int8", "smallint": "int16", "int": "int32", "bigint": "int64", "boolean": "bool"} | {
+    "timestamp": "timestamp[us, tz=UTC]"
+}
+
+
+def test_27_columns_may_have_the_types_of_rip_42(spark: SparkSession) -> None:
+    """27: a column list takes each primitive type of RIP-42, in any case; the type comes back from Spark and Arrow."""
+    held = spark.createDataFrame([], ", ".join(f"c{at} {word}" for at, word in enumerate(RIP_42.values())))
+    for spelled in (str.upper, str.lower):
+        wanted = [RequestedColumn(f"c{at}", spelled(name)) for at, name in enumerate(RIP_42)]
+        df = held.select(*select_columns(held, wanted, [], "the stream"))
+        assert [kind for _, kind in df.dtypes] == list(RIP_42.values())
+    model, losses = from_spark(df.schema)
+    assert to_spark(model)[0] == df.schema
+    assert not losses
+    assert [str(kind) for kind in df.toArrow().schema.types] == [ARROW.get(word, word) for word in RIP_42.values()]
+
+
+def test_names_of_fields_are_no_types(spark: SparkSession) -> None:
+    """A field of a struct may be called as a type is: only its type is read in the words of RIP-42."""
+    held = spark.createDataFrame([], "s struct<char: tinyint, int8: string, `bytes`: array<binary>>")
+    for text in (
+        "STRUCT<char: INT8, int8: VARCHAR(9), `bytes`: ARRAY<BYTES>>",
+        "STRUCT<char INT8, int8 CHAR(3) COMMENT 'INT8', bytes ARRAY<BYTES>>",
+    ):
+        df = held.select(*select_columns(held, [RequestedColumn("s", text)], [], "the stream"))
+        assert df.dtypes == [("s", "struct<char:tinyint,int8:string,bytes:array<binary>>")]
+    for wrong in ("INT128", "STRUCT", "STRING(3)", "ARRAY<INT8"):
+        with pytest.raises(ColumnInvalid, match="is not a Spark type"):
+            select_columns(held, [RequestedColumn("s", wrong)], [], "the stream")
 
 
 def test_a_stream_of_pravega(spark: SparkSession, registry: LocalRegistry, orders: Path) -> None:

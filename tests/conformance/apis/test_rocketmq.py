@@ -31,7 +31,7 @@ ELSEWHERE = {
     23: "unit/wire/test_rocketmq.py",
     24: "conformance/apis/test_rocketmq_client.py",
     25: "unit/codegen/test_compilers.py",
-    27: "unit/spark/test_rip42.py",
+    27: "spark/test_stream_sql.py",
     28: "conformance/apis/test_rocketmq_client.py",
 }
 """Behaviours of clients, by the file that has their tests."""
