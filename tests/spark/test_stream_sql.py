@@ -47,7 +47,7 @@ def rows(df: DataFrame) -> list[tuple[Any, ...]]:
     return sorted(tuple(row) for row in df.collect())
 
 
-def seen(df: DataFrame) -> list[tuple[Any, ...]]:
+def collect_stream(df: DataFrame) -> list[tuple[Any, ...]]:
     """What a streaming DataFrame gives until all there is is read, in order."""
     assert df.isStreaming
     query = df.writeStream.format("memory").queryName("seen").trigger(availableNow=True).start()
@@ -63,8 +63,8 @@ def test_a_stream_is_a_table_without_a_schema_written(spark: SparkSession, order
         (1, "city 1", 1),
         (2, "city 2", 2),
     ]
-    assert seen(sql(spark, "SELECT STREAM id, place.city FROM orders WHERE orders.id > 1")) == [(2, "city 2")]
-    assert seen(sql(spark, "SELECT s.id, o.id FROM STREAM(orders) s JOIN Orders o ON s.id = o.id + 1")) == [
+    assert collect_stream(sql(spark, "SELECT STREAM id, place.city FROM orders WHERE orders.id > 1")) == [(2, "city 2")]
+    assert collect_stream(sql(spark, "SELECT s.id, o.id FROM STREAM(orders) s JOIN Orders o ON s.id = o.id + 1")) == [
         (1, 0),
         (2, 1),
     ]
@@ -208,7 +208,7 @@ def test_a_stream_of_pravega(spark: SparkSession, registry: LocalRegistry, order
     sql(spark, f"SET stele.pravega.path={orders.parent}/{{scope}}/{{stream}}")
     sql(spark, text)
     assert rows(sql(spark, "SELECT id, _schema_id FROM sensorData")) == [(3, 0), (4, 0)]
-    assert seen(sql(spark, "SELECT id FROM STREAM(sensorData)")) == [(3,), (4,)]
+    assert collect_stream(sql(spark, "SELECT id FROM STREAM(sensorData)")) == [(3,), (4,)]
     assert describe_stream(spark, "sensordata").subjects == "scope/sensorDataStream"
     registry.add_encoding("scope/sensorDataStream", 1, SNAPPY)
     facts = {row.col_name: row.data_type for row in sql(spark, "DESCRIBE sensorData").collect()}
@@ -247,7 +247,7 @@ def test_bad_records_are_as_the_mode_says(spark: SparkSession, orders: Path) -> 
     assert rows(sql(spark, "SELECT count(*) FROM deadletter")) == [(4,)]
     dead = sql(spark, "SELECT _value, left(_error.reason, 8) FROM deadletter$dead")
     assert [(bytes(row[0]), row[1]) for row in dead.collect()] == [(b"xx", "no frame")]
-    assert seen(sql(spark, "SELECT STREAM left(deadletter$dead._error.reason, 8) FROM deadletter$dead")) == [
+    assert collect_stream(sql(spark, "SELECT STREAM left(deadletter$dead._error.reason, 8) FROM deadletter$dead")) == [
         ("no frame",)
     ]
     assert rows(spark.sql("SELECT count(*) FROM `deadletter$dead`")) == [(1,)]
@@ -288,7 +288,7 @@ def test_sources_and_shapes_of_files(
         shape = {"single": "binaryFile", "empty": "parquet"}.get(kind, kind)
         create_stream(spark, kind, path=str(tmp_path / kind), format=shape, subject=SUBJECT)
         assert rows(sql(spark, f"SELECT id FROM {kind}")) == [(number,) for number in expected]
-    assert seen(sql(spark, "SELECT STREAM id FROM json")) == [(0,), (1,), (2,)]
+    assert collect_stream(sql(spark, "SELECT STREAM id FROM json")) == [(0,), (1,), (2,)]
     more = {"source": "parquet", "option.pathGlobFilter": "*.parquet", "path": str(orders)}
     create_stream(spark, "sourced", more, subject=SUBJECT)
     assert sql(spark, "SELECT * FROM sourced").count() == 3

@@ -8,7 +8,7 @@ from datetime import datetime
 import pytest
 from tests.conformance.apis.in_process import client_of
 from tests.conformance.apis.xregistry_client import A1, DETAILS, GROUP, SCHEMA, XregistryClient, avro, fill
-from tests.conformance.apis.xregistry_world import fronted, xr
+from tests.conformance.apis.xregistry_world import xr
 
 from stele.apis.xregistry.errors import CODES
 from stele.errors import InvalidRequest

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from tests.conformance.apis.xregistry_client import A1, A2, GROUP, SCHEMA, XregistryClient, avro, check_error, fill
-from tests.conformance.apis.xregistry_world import fronted, xr
+from tests.conformance.apis.xregistry_world import xr
 
 __all__ = ["fronted", "xr"]
 pytestmark = pytest.mark.asyncio(loop_scope="module")

@@ -23,7 +23,7 @@ from tests.conformance.apis.xregistry_client import (
     fill,
     load_json,
 )
-from tests.conformance.apis.xregistry_world import fronted, xr
+from tests.conformance.apis.xregistry_world import xr
 
 from stele.service.registry import Registry
 

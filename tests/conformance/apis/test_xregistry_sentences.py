@@ -19,7 +19,7 @@ from tests.conformance.apis.xregistry_client import (
     avro,
     fill,
 )
-from tests.conformance.apis.xregistry_world import fronted, xr
+from tests.conformance.apis.xregistry_world import xr
 
 __all__ = ["fronted", "xr"]
 pytestmark = pytest.mark.asyncio(loop_scope="module")

@@ -19,7 +19,7 @@ from tests.conformance.apis.xregistry_client import (
     avro,
     fill,
 )
-from tests.conformance.apis.xregistry_world import fronted, xr
+from tests.conformance.apis.xregistry_world import xr
 
 from stele.core.json_depth import MAX_JSON_DEPTH
 from stele.service.registry import Registry

@@ -36,7 +36,7 @@ NO_VALIDATOR = "words"
 
 
 @pytest.fixture
-def installed(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+def plugins(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Three plug-ins: one that works, one that cannot be imported, one that is nothing to call."""
     values = {"house": f"{__name__}:no_answers", "broken": "no.such.module:x", "words": f"{__name__}:NO_VALIDATOR"}
     points = [EntryPoint(name, value, validators.GROUP) for name, value in values.items()]
@@ -236,7 +236,7 @@ def test_unknown_validators(name: str) -> None:
         validators.require_known(["lint", name])
 
 
-def test_known_plug_ins(installed: None) -> None:
+def test_known_plug_ins(plugins: None) -> None:
     """A plug-in is known when it can be called."""
     validators.require_known(["house"])
     for name in ("broken", "words"):

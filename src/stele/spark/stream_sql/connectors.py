@@ -14,7 +14,7 @@ from stele.spark.types.names import quote_name
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, DataFrameReader, SparkSession
-    from pyspark.sql.streaming import DataStreamReader
+    from pyspark.sql.streaming.readwriter import DataStreamReader
 
 EARLIEST, LATEST = "earliest", "latest"
 _TEXTS: Final = {"json", "csv"}
