@@ -52,7 +52,7 @@ def single(request: pytest.FixtureRequest, topic: str, real: bool, monkeypatch: 
         return topic
     monkeypatch.setattr(topics, "_create_topic", lambda settings, topic: None)
     monkeypatch.setattr(topics, "_require_one_partition", lambda kafka, consumer, topic: None)
-    return str(request.getfixturevalue("made"))
+    return str(request.getfixturevalue("new_topic"))
 
 
 @pytest.mark.parametrize("flavour", Flavour)

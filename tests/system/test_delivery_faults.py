@@ -98,12 +98,12 @@ def events_by_transport(
 
 
 @pytest.mark.parametrize(
-    ("arrived", "transport"),
+    ("events_by_transport", "transport"),
     [
         (("webhook",), "webhook"),
         *(pytest.param(BROKERS, name, marks=pytest.mark.servers) for name in BROKERS),
     ],
-    indirect=["arrived"],
+    indirect=["events_by_transport"],
 )
 def test_every_change_comes_in_order(events_by_transport: dict[str, list[Event]], transport: str) -> None:
     """Nothing is lost and nothing is out of order, though the sender was killed and the receiver was away."""

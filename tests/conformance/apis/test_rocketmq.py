@@ -44,7 +44,7 @@ def is_refusal(expected: str, answer: httpx.Response) -> bool:
     return set(error) == {"status", "message"} and error["status"] == int(number) and says(sentence, error["message"])
 
 
-def serve_dialect(registry: Registry) -> App:
+def build_app(registry: Registry) -> App:
     """The dialect behind the server's front."""
     return Dispatcher({}, MountedDialect("rocketmq", application(registry)), Metrics())
 

@@ -19,7 +19,7 @@ from stele.service.access import CALLER, OPEN_ACCESS, AccessControl, Caller, Pri
 from stele.service.registry import Registry
 from stele.storage import open_log
 
-__all__ = ["fronted", "xr"]
+__all__ = ["build_app", "xr"]
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 CONFLUENT = "/contexts/.g/subjects/s"

@@ -16,7 +16,7 @@ from tests.conformance.apis.xregistry_world import build_app, xr
 from stele.service.registry import Registry
 from stele.storage import open_log
 
-__all__ = ["fronted", "xr"]
+__all__ = ["build_app", "xr"]
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 SAMPLES = sorted((FOLDER / "samples").glob("*.xreg.json"))

@@ -188,7 +188,7 @@ async def test_repo_reject_refuses_everything(registry: Registry) -> None:
     "name",
     ["house-rules", "lint:NO_SUCH_RULE", "ruleset:no-such", "ruleset", "repo.accept", "lint:", "broken", "words"],
 )
-@pytest.mark.usefixtures("installed")
+@pytest.mark.usefixtures("plugins")
 async def test_a_name_nobody_installed_lets_nothing_in(name: str, registry: Registry) -> None:
     """An unknown validator, rule or ruleset, and a plug-in that cannot be loaded, refuse by name."""
     await demand(registry, name)
@@ -196,7 +196,7 @@ async def test_a_name_nobody_installed_lets_nothing_in(name: str, registry: Regi
         await put(registry, record("a"))
 
 
-@pytest.mark.usefixtures("installed")
+@pytest.mark.usefixtures("plugins")
 async def test_plug_ins(registry: Registry) -> None:
     """A plug-in is asked with the version before, None for the first; what it says refuses, whatever its level."""
     await demand(registry, "house")
