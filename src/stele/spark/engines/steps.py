@@ -49,7 +49,7 @@ class SlotKind(IntEnum):
 
 
 class WideDecimal(NamedTuple):
-    """A decimal too wide for a column of decimals, which is shown as text; size as in `ReadBytes`, of the reader's type."""
+    """A decimal too wide for a column of decimals, shown as text; size as in `ReadBytes`, of the reader's type."""
 
     precision: int
     scale: int
