@@ -60,6 +60,10 @@ class ChainedLog:
         self._checksum = checksum
         self._newest = LogPosition(0, FIRST_LINK)
         """The last record this handle has seen."""
+        self._due_mark: asyncio.Handle | None = None
+        """The call of the loop that will put the mark."""
+        self._has_put_mark = False
+        """Whether this handle ever did."""
         self._has_warned = False
         """Whether it was said that the mark cannot be written."""
 
@@ -78,9 +82,6 @@ class ChainedLog:
 
     async def append(self, expected: int, records: Sequence[bytes]) -> bool:
         """Write records at expected+1 …; False, and nothing written, when the head is not expected."""
-        # A loser makes no checksums where the head costs less to know than they do.
-        if len(records) > 1 and self.driver.notices_at_once and await self._require_not_shrunk() != expected:
-            return False
         link = await self._find_link(expected)
         if link is None:
             await self._require_not_shrunk()
@@ -91,7 +92,7 @@ class ChainedLog:
             return False
         if records:
             self._note_newest(LogPosition(expected + len(records), link))
-            self._put_mark()
+            self._put_mark_soon()
         return True
 
     async def tail(self, after: int, limit: int) -> Sequence[LogEntry]:
@@ -204,11 +205,13 @@ class ChainedLog:
         """Forget how far the log has come: it was restored, and its original may have gone on."""
         await self.driver.expect_lost_records()
         if self.mark is not None:
+            self._put_due_mark()
             self.mark.remove()
 
     async def close(self) -> None:
         """Release the driver's log."""
         if self.mark is not None:
+            self._put_due_mark()
             self.mark.close()
         await self.driver.close()
 
@@ -233,11 +236,31 @@ class ChainedLog:
         if mark.seq > self._newest.seq:
             self._newest = mark
 
+    def _put_mark_soon(self) -> None:
+        """Put the mark when the loop goes on: before any other task hears of the append, and beside the next one.
+
+        The first one at once: records without a mark are those of a copy.
+        """
+        if self._due_mark is not None:
+            return
+        if self._has_put_mark:
+            self._due_mark = asyncio.get_running_loop().call_soon(self._put_mark)
+        else:
+            self._put_mark()
+
+    def _put_due_mark(self) -> None:
+        """Put the mark now if the loop was to."""
+        if self._due_mark is not None:
+            self._due_mark.cancel()
+            self._put_mark()
+
     def _put_mark(self) -> None:
+        self._due_mark = None
         if self.mark is None:
             return
         try:
             self.mark.write(self._newest)
+            self._has_put_mark = True
         except OSError as error:
             # The records are durable: what fails is the watch over them.
             log = _LOGGER.debug if self._has_warned else _LOGGER.warning
