@@ -105,7 +105,9 @@ def _is_own_shape(endpoint: Endpoint, answer: httpx.Response) -> bool:
             return bool(body == {"errorCode": 50301, "errorMessage": _WHY})
 
 
-@pytest.mark.parametrize("failure", [StoreError(_WHY), StoreTimeout(_WHY), NewerLog(_WHY)], ids=["away", "slow", "newer"])
+@pytest.mark.parametrize(
+    "failure", [StoreError(_WHY), StoreTimeout(_WHY), NewerLog(_WHY)], ids=["away", "slow", "newer"]
+)
 @pytest.mark.parametrize("dialect", MOUNTS, ids=lambda dialect: dialect.name)
 async def test_reads_while_the_store_is_away(
     world: World, outage: Outage, dialect: DialectEntry, failure: StoreError
