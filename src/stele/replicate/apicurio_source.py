@@ -23,8 +23,7 @@ from msgspec.structs import replace
 from stele.errors import NotFound
 from stele.protocol.cncf import group_id_of, namespace_of
 from stele.protocol.replication import ReplicaReference, ReplicaState, ReplicaVersion, SubjectName
-from stele.replicate.dump_versions import give_next_lives
-from stele.replicate.foreign_api import AT_ONCE, ForeignApi, add_text, parse_format, parse_number, parse_time
+from stele.replicate.foreign_api import AT_ONCE, ForeignSource, add_text, parse_format, parse_number, parse_time
 from stele.replicate.registries import Changes, SourceListing
 
 T = TypeVar("T")
@@ -97,7 +96,7 @@ _artifacts: Final = msgspec.json.Decoder(_Artifacts)
 _references: Final = msgspec.json.Decoder(list[_Reference])
 
 
-class ApicurioSource:
+class ApicurioSource(ForeignSource):
     """A registry that is read through that API alone.
 
     Args:
@@ -110,17 +109,10 @@ class ApicurioSource:
     def __init__(self, client: httpx.Client, url: str, authority: str = "", poll_seconds: float = 1.0) -> None:
         base = url.rstrip("/")
         base = base if "/apis/" in urlsplit(base).path else base + _PATH
-        self.name = base
-        self.poll_seconds = poll_seconds
-        self._api = ForeignApi(client, base)
+        super().__init__(client, base, authority, poll_seconds)
         self._is_second = base.endswith("/v2")
-        self._authority = (authority or base).rstrip("/")
         self._texts: LRUCache[int, bytes] = LRUCache(_CACHE_BYTES, getsizeof=len)
         self._referenced: dict[int, tuple[_Reference, ...]] = {}
-
-    def get_authority(self) -> str:
-        """Return the authority of its schemas."""
-        return self._authority
 
     # --- reading --------------------------------------------------------------------------------------------------
 
@@ -274,14 +266,6 @@ class ApicurioSource:
             digest.update(self._api.get(f"/search/versions?orderby={order}&order=desc&limit={limit}").content)
         seen = digest.hexdigest()
         return Changes(frozenset() if seen == position else None, seen)
-
-    def rename_revived(self, rows: list[ReplicaVersion], buried: Mapping[str, ReplicaState]) -> list[ReplicaVersion]:
-        """Return the rows, with the uid of a next life for those that the target has buried."""
-        return give_next_lives(rows, buried)
-
-    def close(self) -> None:
-        """Close connections."""
-        self._api.close()
 
 
 def _place_of(row: _Version) -> _Place:
