@@ -670,6 +670,7 @@ class Registry:
             else:
                 stored = await self._log.load_snapshot()
                 self.state, self._snapshot_seq = await asyncio.to_thread(decode_snapshot, stored)
+                del stored
             await self._catch_up()
         finally:
             gc.enable()

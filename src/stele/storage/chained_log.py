@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import mmap
 from collections.abc import Sequence
 from contextlib import AbstractAsyncContextManager
 from hashlib import sha256
@@ -154,8 +155,13 @@ class ChainedLog:
         if stored is None:
             return None
         seq, sealed = stored
+        del stored
         view = memoryview(sealed if isinstance(sealed, bytes) else b"")  # a flipped bit may make null of it
-        link, digest, data = bytes(view[:LINK_BYTES]), view[LINK_BYTES:_HEADER_BYTES], view[_HEADER_BYTES:]
+        link, digest = bytes(view[:LINK_BYTES]), bytes(view[LINK_BYTES:_HEADER_BYTES])
+        del sealed
+        # Who decodes it gives the memory back piece by piece, which none but a map of its own allows.
+        data = await asyncio.to_thread(_map_memory, view[_HEADER_BYTES:])
+        del view
         if digest != await asyncio.to_thread(_snapshot_digest, seq, link, data):
             _LOGGER.warning(
                 "the snapshot after record %d in %s is damaged; replaying the whole log instead", seq, self.place
@@ -316,6 +322,15 @@ class ChainedLog:
 def seal_snapshot(seq: int, link: bytes, data: bytes) -> bytes:
     """The bytes to store for a snapshot taken after the record with that link."""
     return b"".join((link, _snapshot_digest(seq, link, data), data))
+
+
+def _map_memory(data: memoryview) -> memoryview:
+    """Return a copy in a memory map of its own, where there are such."""
+    if not data or not hasattr(mmap, "MAP_ANONYMOUS"):
+        return data
+    pages = mmap.mmap(-1, len(data), mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+    pages[:] = data
+    return memoryview(pages)
 
 
 def _snapshot_digest(seq: int, link: bytes, data: bytes | memoryview) -> bytes:
