@@ -35,6 +35,9 @@ _MOST_PAGES: Final = 40_000
 _NEWEST: Final = 20
 """Versions changed last that a look compares: times have whole seconds."""
 _CACHE_BYTES: Final = 32 * 1024 * 1024
+_VERSIONS: Final = "/search/versions?orderby=globalId&order=asc"
+_ARTIFACTS: Final = "/search/artifacts?orderby=createdOn&order=asc"
+"""Lists of everything, of release 3 and 2 of the API."""
 _URI: Final = re.compile(r"/groups/([^/]+)/artifacts/([^/]+)/versions/([^/]+)\Z")
 _DRAFT: Final = "DRAFT"
 _STATES: Final = {"DISABLED": ReplicaState.DELETED}
@@ -131,10 +134,10 @@ class ApicurioSource(ForeignSource):
 
     def _list_versions(self, group: str | None) -> list[_Version]:
         if not self._is_second:
-            path = "/search/versions?orderby=globalId&order=asc"
+            path = _VERSIONS
             path += "" if group is None else f"&groupId={quote(group, safe='')}"
             return list(self._read_pages(path, _versions, lambda page: page.versions))
-        path = "/search/artifacts?orderby=createdOn&order=asc"
+        path = _ARTIFACTS
         path += "" if group is None else f"&group={quote(group, safe='')}"
         artifacts = self._read_pages(path, _artifacts, lambda page: page.artifacts)
         places = [(row.group_id or "default", row.id) for row in artifacts]
@@ -245,6 +248,8 @@ class ApicurioSource(ForeignSource):
         for uid, found in zip(own, _map_in_pool(self._find_version, own.values()), strict=True):
             if found is not None and self._make_uid(found) == uid:
                 fates[uid] = _STATES.get(found.state, ReplicaState.ACTIVE)
+        if len(fates) < len(own):
+            self._api.require_answer(f"{_ARTIFACTS if self._is_second else _VERSIONS}&limit=1&offset=0")
         return fates
 
     def _parse_uri(self, uri: str) -> _Place | None:

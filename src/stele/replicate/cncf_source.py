@@ -27,6 +27,7 @@ from stele.replicate.registries import Changes, SourceListing
 
 _UID: Final = re.compile(r"[0-9a-f]{32}\Z")
 _names: Final = msgspec.json.Decoder(list[str])
+_GROUPS: Final = "/schemagroups"
 _numbers: Final = msgspec.json.Decoder(list[int])
 
 
@@ -50,7 +51,9 @@ class CncfSource(ForeignSource):
         return SourceListing([replace(row, uid=_make_uid(row)) if row.uid in shared else row for row in found], "")
 
     def _list_places(self, namespace: str | None) -> list[SubjectName]:
-        groups = self._get_list(_names, "/schemagroups") if namespace is None else [group_id_of(namespace)]
+        groups = self._api.decode(_names.decode, self._api.get(_GROUPS))
+        if namespace is not None:
+            groups = [group for group in groups if group == group_id_of(namespace)]
         return [
             SubjectName(namespace_of(group), schema)
             for group in groups
@@ -113,6 +116,8 @@ class CncfSource(ForeignSource):
                 continue
             if row.uid in (answer.headers.get("schema-id", ""), _make_uid(row)):
                 fates[row.uid] = ReplicaState.ACTIVE
+        if len(fates) < len(rows):
+            self._api.require_answer(_GROUPS)
         return fates
 
     def wait_for_changes(self, position: str, seconds: float) -> Changes:

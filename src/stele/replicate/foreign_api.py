@@ -67,6 +67,13 @@ class ForeignApi:
             raise Refused(f"{self.url} answered {answer.status_code} to {path}")
         return answer
 
+    def require_answer(self, path: str) -> None:
+        """Raise as `get` unless a list that every such registry has is there.
+
+        Else a gateway whose registry is away, and answers 404 to everything, would say that all versions are gone.
+        """
+        self.get(path)
+
     def get_known(self, path: str) -> httpx.Response:
         """Return an answer; it comes again only if it has changed, from servers that give tags. Raises as `get`."""
         known = self._known.get(path)

@@ -240,6 +240,8 @@ class XRegistrySource(ForeignSource):
         xids = [xid for row in rows if (xid := self._parse_uri(row.uri)) is not None]
         places = {_place_of(xid) for xid in xids}
         uids = {row.uid for row in self.read(None, sorted(places), texts=False).rows}
+        if any(row.uid not in uids for row in rows):
+            self._api.require_answer("/schemagroups")
         return {row.uid: ReplicaState.ACTIVE for row in rows if row.uid in uids}
 
     def _parse_uri(self, uri: str) -> str | None:
