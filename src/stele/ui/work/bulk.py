@@ -82,7 +82,7 @@ async def submit_bulk(page: PageRequest, form: Form) -> BulkPage:
     chosen = _read_keys(form)
     keys = [key for key in chosen if page.registry.access.can_read(key)]
     empty = msgspec.structs.replace(await view_bulk(page), action=action, hidden=len(chosen) - len(keys))
-    if not keys:
+    if not chosen:
         return msgspec.structs.replace(empty, problems=[FieldProblem("", "Choose at least one subject in the list.")])
     problems: dict[SubjectKey, str] = {}
     if action == "delete":
