@@ -18,7 +18,7 @@ import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 from tests.spark.local_registry import LocalRegistry
-from tests.spark.orders import SUBJECT, V1, V2, V3, drop, framed, order
+from tests.spark.orders import SUBJECT, V1, V2, V3, drop, frame_record, order
 
 from stele.client import SchemaRegistryClient
 from stele.errors import Conflict, DecodeError, Invalid, NotFound, StoreError, SubjectNotFound, Unavailable
@@ -227,7 +227,7 @@ def test_what_the_table_cannot_take_is_a_conflict(spark: SparkSession, registry:
     run_pipeline(settings, spark=spark)
     changed = {"type": "record", "name": "Order", "fields": [{"name": "id", "type": "string"}]}
     number = registry.add(SUBJECT, changed)
-    drop(tmp_path / "in", "b.parquet", [framed(changed, {"id": "x"}, number)])
+    drop(tmp_path / "in", "b.parquet", [frame_record(changed, {"id": "x"}, number)])
     with pytest.raises(
         Conflict, match="cannot take version 2 of orders-value: column id: it is int and cannot become string"
     ):

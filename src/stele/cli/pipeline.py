@@ -95,7 +95,7 @@ def status(
     """Show whether a pipeline runs, what it has done, which versions are in use, and how far it is behind Kafka."""
     with exit_on_error():
         if watch and pending:
-            raise InvalidRequest("--plan starts Spark, which is too much for --watch")
+            raise InvalidRequest("--plan and --watch exclude one another: --plan starts Spark")
         if watch < 0:
             raise InvalidRequest("--watch takes seconds")
         config = load_pipeline(file)

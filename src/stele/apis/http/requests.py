@@ -200,7 +200,7 @@ def decode_body(body: bytes, shape: type[T], *, only_first: bool = False) -> T:
         raise NotJson(f"the body is not JSON: {error}") from None
     values = _count_values(text) if len(text) > MAX_VALUES else 0
     if values > MAX_VALUES:
-        raise TooLarge(f"the body has {values} values, at most {MAX_VALUES} are taken in one request")
+        raise TooLarge(f"the body has {values} values; the limit for one request is {MAX_VALUES}")
     if is_nested_deeper(text.encode()):
         raise NotJson(f"the body is nested deeper than {MAX_JSON_DEPTH} levels")
     was_collecting = gc.isenabled()
