@@ -165,10 +165,15 @@ def prepare_files(folder: Path) -> dict[str, str]:
 
 def _write_journals(folder: Path) -> None:
     """Write the journal of a pipeline after three batches, and one that is damaged."""
-    from stele.spark.pipeline.journal import BatchEntry, BatchJournal, BatchReport
+    from stele.spark.pipeline.journal import BatchEntry, BatchJournal, BatchReport, DeadLetterSample
     from stele.spark.pipeline.schema_evolution import ColumnChange, TableChange
 
     journal = BatchJournal(str(folder / "orders"))
+    journal.save_lag({"orders": 1_208})
+    samples = (
+        DeadLetterSample("UNKNOWN_SCHEMA_ID", "no schema has the id 4711", "AAAAEmcOBmFubg==", 10, "orders 0 17"),
+        DeadLetterSample("TRUNCATED", "the record ends inside a value", "AAAAAAIOBmFu", 9, "orders 0 23"),
+    )
     changes = {
         0: (TableChange("shop.orders", ColumnChange("create", (), "")),),
         2: (TableChange("shop.orders", ColumnChange("add", ("email",), "string")),),
@@ -185,6 +190,7 @@ def _write_journals(folder: Path) -> None:
             versions={SUBJECT: 1 if batch < 2 else 2},
             codes={"UNKNOWN_ID": batch} if batch else {},
             reasons={"no schema has the id 4711": batch} if batch else {},
+            samples=(samples[batch - 1],) if batch else (),
             changes=changes.get(batch, ()),
             seconds=1.4,
         )

@@ -64,7 +64,7 @@ from stele.service.compatibility import CompatibilityChecker
 from stele.service.early_state import EarlyState, decode_snapshot
 from stele.service.heap import return_memory
 from stele.service.limits import Limits
-from stele.service.old_records import read_entry
+from stele.service.old_records import decode_entry, read_entry
 from stele.service.refusals import note_refused_registration
 from stele.service.required_rights import required_rights
 from stele.service.schemas import SchemaParser
@@ -242,8 +242,8 @@ class Registry:
         self._growth = asyncio.Event()
 
     async def read_log(self, after: int, limit: int) -> list[tuple[int, LogRecord]]:
-        """Entries of the log after a sequence number, oldest first."""
-        return [(entry.seq, decode_record(entry.record)) for entry in await self._log.tail(after, limit)]
+        """Entries of the log after a sequence number, oldest first. Raises `StoreError`."""
+        return [(entry.seq, decode_entry(entry)) for entry in await self._log.tail(after, limit)]
 
     async def find_incompatibilities(
         self,
@@ -555,7 +555,7 @@ class Registry:
             entries = await self._log.tail(expected, 1)
         except StoreError:
             raise StoreTimeout(f"the outcome of a write is unknown: {error}") from error
-        if not entries or decode_record(entries[0].record).metadata.uid != uid:
+        if not entries or decode_entry(entries[0]).metadata.uid != uid:
             raise error
 
     async def _apply_batch(self, expected: int, batch: list[DecidedJob]) -> None:
@@ -673,6 +673,7 @@ class Registry:
             else:
                 stored = await self._log.load_snapshot()
                 self.state, self._snapshot_seq = await asyncio.to_thread(decode_snapshot, stored)
+                del stored
             await self._catch_up()
         finally:
             gc.enable()

@@ -104,7 +104,7 @@ async def delete_groups(operations: InjectedOperations, request: Request[Any, An
 def _require_no_epoch(operations: InjectedOperations) -> None:
     operations.require_no_default()
     if operations.flags.epoch is not None:
-        raise RegistryError("bad_flag", flag="epoch", detail="Epochs of several entities stand in the body.")
+        raise RegistryError("bad_flag", flag="epoch", detail="Give the epochs of several entities in the body.")
 
 
 def check_deleted(update: RequestUpdate, body: Members, singular: str, name: str, epoch: int, xid: str) -> None:

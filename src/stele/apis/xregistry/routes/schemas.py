@@ -299,7 +299,7 @@ async def delete_versions(
     place, identifier = read_group_id(group), _read_plain_id(schema)
     chosen = _require_known_default(operations)
     if operations.flags.epoch is not None:
-        raise RegistryError("bad_flag", flag="epoch", detail="Epochs of several entities stand in the body.")
+        raise RegistryError("bad_flag", flag="epoch", detail="Give the epochs of several entities in the body.")
     body = await read_optional_map(request)
 
     def change(update: RequestUpdate) -> None:
