@@ -34,7 +34,7 @@ _VERSIONS = 500
 
 
 class SteleSource(DataSource):
-    """`spark.read.format("stele")`; its tables: see `stele.spark.datasource`, its options: see `tables.SourceOptions`."""
+    """`spark.read.format("stele")`. Its tables: `stele.spark.datasource`; its options: `tables.SourceOptions`."""
 
     @classmethod
     def name(cls) -> str:
