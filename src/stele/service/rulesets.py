@@ -14,6 +14,7 @@ import msgspec
 from stele.core.ports import Format
 from stele.errors import SteleError
 from stele.formats import rulesets
+from stele.formats.lint import OFF_BY_DEFAULT, lint_rules_of
 from stele.formats.registry import get_format, list_formats
 
 
@@ -40,6 +41,20 @@ class RulesetInfo(msgspec.Struct, frozen=True):
     versions: tuple[RulesetVersion, ...]
 
 
+class AdviceRule(msgspec.Struct, frozen=True):
+    """A rule that gives advice on valid schemas.
+
+    asks        what it asks for
+    formats     whose schemas it looks at
+    is_default  whether it is asked without being named
+    """
+
+    name: str
+    asks: str
+    formats: Sequence[str]
+    is_default: bool
+
+
 def list_rulesets(adopted: Mapping[tuple[str, str], int]) -> list[RulesetInfo]:
     """Return all rulesets of all installed formats, in the formats' order.
 
@@ -61,6 +76,17 @@ def newest_versions() -> tuple[tuple[str, str, int], ...]:
     """(format, name, newest version) of every installed ruleset whose newest version is not the first one."""
     newest = ((info.format, info.name, info.versions[-1].version) for info in list_rulesets({}))
     return tuple(each for each in newest if each[2] > rulesets.FIRST)
+
+
+def list_advice() -> list[AdviceRule]:
+    """Return the rules that give advice, of all installed formats, by name. Loads the formats."""
+    asked: dict[str, str] = {}
+    formats: dict[str, list[str]] = {}
+    for fmt in installed_formats():
+        for rule, asks in lint_rules_of(fmt).items():
+            asked[rule] = asks
+            formats.setdefault(rule, []).append(fmt.name)
+    return [AdviceRule(rule, asked[rule], formats[rule], rule not in OFF_BY_DEFAULT) for rule in sorted(asked)]
 
 
 def installed_formats() -> Iterator[Format[Any]]:

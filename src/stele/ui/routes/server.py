@@ -11,10 +11,9 @@ from stele import __version__
 from stele.apis.http.access import NO_RIGHT_NEEDED, Place, access
 from stele.core.access import Operation, level_resource
 from stele.core.model import REGISTRY_LEVEL, SettingsLevel
-from stele.formats.lint import OFF_BY_DEFAULT, lint_rules_of
 from stele.service.policies import PolicyAnswer, get_policy
 from stele.service.ruleset_adoption import adopted_versions
-from stele.service.rulesets import RulesetInfo, installed_formats, list_rulesets
+from stele.service.rulesets import AdviceRule, RulesetInfo, list_advice, list_rulesets
 from stele.ui.assets import list_assets
 from stele.ui.options import DialectRow, SettingRow
 from stele.ui.pages import Page, PageRequest
@@ -48,20 +47,6 @@ class AboutPage(msgspec.Struct, frozen=True):
 
     version: str
     licences: Sequence[LicensedFile]
-
-
-class AdviceRule(msgspec.Struct, frozen=True):
-    """A rule that gives advice on valid schemas.
-
-    asks        what it asks for
-    formats     whose schemas it looks at
-    is_default  whether it is asked without being named
-    """
-
-    name: str
-    asks: str
-    formats: Sequence[str]
-    is_default: bool
 
 
 class RulesetsPage(msgspec.Struct, frozen=True):
@@ -115,18 +100,7 @@ def _list_licences(text: str) -> list[LicensedFile]:
 async def view_rulesets(page: PageRequest) -> RulesetsPage:
     """Show the rulesets of all formats, and which version of each decides."""
     found = await asyncio.to_thread(list_rulesets, await adopted_versions(page.registry))
-    return RulesetsPage(found, await asyncio.to_thread(_list_advice))
-
-
-def _list_advice() -> list[AdviceRule]:
-    """Return the rules of all formats by name."""
-    asked: dict[str, str] = {}
-    formats: dict[str, list[str]] = {}
-    for fmt in installed_formats():
-        for rule, asks in lint_rules_of(fmt).items():
-            asked[rule] = asks
-            formats.setdefault(rule, []).append(fmt.name)
-    return [AdviceRule(rule, asked[rule], formats[rule], rule not in OFF_BY_DEFAULT) for rule in sorted(asked)]
+    return RulesetsPage(found, await asyncio.to_thread(list_advice))
 
 
 async def view_policies(page: PageRequest) -> PoliciesPage:
