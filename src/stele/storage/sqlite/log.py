@@ -232,6 +232,8 @@ class _Worker:
 def _append_records(
     connection: sqlite3.Connection, identity: FileIdentity, expected: int, records: Sequence[bytes]
 ) -> bool:
+    # Before, too: this node would read again what it commits into files that are gone, and answer from it.
+    identity.require_same()
     try:
         return _insert_records(connection, expected, records)
     finally:
