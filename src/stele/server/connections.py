@@ -278,7 +278,7 @@ class BoundedProtocol(Http1Protocol):
             if self._answer_at_once("POST", body):
                 self._held_body = None
                 return
-            self.scope[SHORT_BODY] = body  # type: ignore[typeddict-unknown-key]  # ours
+            self.scope[SHORT_BODY] = body  # type: ignore[literal-required]  # ours
             self._begin_held_request()
         super().on_message_complete()
         self._table.end_wait(self)
