@@ -121,7 +121,7 @@ def test_a_registry_that_does_not_answer(config: Path) -> None:
 def test_certificates_are_judged_alike_on_every_python(config: Path, tmp_path: Path) -> None:
     """From 3.13 on Python's own rules refuse authorities that 3.11 takes, and take some that it refuses."""
     write_certificates(tmp_path)
-    context = Connection(ca=str(tmp_path / "ca.pem"))._tls_context()
+    context = Connection(urls=(DEFAULT_URL,), ca=str(tmp_path / "ca.pem"))._tls_context()
     mysql = connect_options(f"mysql://host/x?ssl-ca={tmp_path}/ca.pem")["ssl"]
     client = http_options(timeout=1.0, verify=True, headers=None)["verify"]
     for made in (context, mysql, client):
