@@ -39,6 +39,7 @@ PAGES: Final[Mapping[str, str]] = MappingProxyType(
         "search": "/ui/subjects?q=zip",
         "search-fields": "/ui/subjects?q=zip&by=field",
         "search-texts": "/ui/subjects?q=iban&by=text",
+        "bulk": "/ui/bulk",
         "definition": f"/ui/subjects/{SUBJECT}",
         "definition-canonical": f"/ui/subjects/{SUBJECT}/definition?form=canonical",
         "fields": f"/ui/subjects/{SUBJECT}/fields",
@@ -115,6 +116,7 @@ FORMS: Final[Mapping[str, FilledForm]] = MappingProxyType(
         "evolve-refused": FilledForm("/ui/subjects/address/register", {"schema": _REFUSED_ADDRESS}, "Check"),
         "check-refused": FilledForm("/ui/check?subject=address", {"schema": _REFUSED_ADDRESS}, "Check"),
         "policy-preview": FilledForm(f"/ui/subjects/{SUBJECT}/policy", {"policy": "FULL_TRANSITIVE"}, "Preview"),
+        "bulk-deleted": FilledForm("/ui/subjects?q=sensor-0", {}, "Change or save those chosen"),
         "transfer-plan": FilledForm("/ui/transfer", {"dump": "/ui/transfer/download"}, "Compare"),
         "login-refused": FilledForm("/ui/login", {"user": "ann", "password": "wrong"}, "Log in"),
     }

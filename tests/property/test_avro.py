@@ -147,6 +147,9 @@ def test_identity_is_that_of_java(schema: Any, chance: random.Random) -> None:
     shuffled, bare = (_rewrite(schema, chance, keep=keep) for keep in (True, False))
     ours, mine, other = (AVRO.identity_text(parse_schema(each)) for each in (schema, shuffled, bare))
     assert ours == mine
+    printed = parse_schema(schema)
+    AVRO.canonical(printed, TextForm.PRINTED)
+    assert AVRO.identity_text(printed) == ours
     try:
         theirs = [java().parse(json.dumps(each)) for each in (schema, shuffled, bare)]
     except JavaError:

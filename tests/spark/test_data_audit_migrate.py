@@ -94,8 +94,8 @@ def test_unframed_records_get_a_frame(spark: SparkSession, url: str) -> None:
     bare = spark.createDataFrame([(order(1, 1, n)[5:],) for n in range(5)], "value binary")
     made = migrate(bare, subject=SUBJECT, registry=url, wire="unframed", schema=1, to_wire="confluent").good.collect()
     assert {bytes(row.value)[:5] for row in made} == {b"\0\0\0\0\2"}
-    frame_record = spark.createDataFrame(made, "value binary")
-    again = migrate(frame_record, subject=SUBJECT, registry=url, to_wire="unframed").good
+    framed = spark.createDataFrame(made, "value binary")
+    again = migrate(framed, subject=SUBJECT, registry=url, to_wire="unframed").good
     assert sorted(bytes(row.value) for row in again.collect()) == sorted(bytes(row.value)[5:] for row in made)
     text = json.dumps(V1)
     by_text = migrate(bare, subject=SUBJECT, registry=url, wire="unframed", schema=text, to_wire="avro-single-object")

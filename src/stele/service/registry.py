@@ -479,12 +479,17 @@ class Registry:
         """
         batch: list[DecidedJob] = []
         undecided: list[WriteJob] = []
+        unapplied: LogRecord | None = None
         latest = self.state.latest_at
         if self.limits.has_quotas:
             queries.find_usage_of_creator(self.state, "")  # An index built within a draft is built again after it.
         self.state.begin_draft()
         try:
             for job in jobs:
+                if unapplied is not None:  # Nobody sees what the last one changes.
+                    for event in unapplied.events:
+                        apply_event(self.state, event, unapplied.metadata, self.state.seq + 1)
+                    unapplied = None
                 stamp = job.stamp.not_before(latest)
                 latest = stamp.at
                 try:
@@ -498,10 +503,8 @@ class Registry:
                     self.quota_refusals += isinstance(error, QuotaUsedUp)
                     batch.append(DecidedJob(job, error))
                 else:
-                    record = make_record(stamp, decision.events) if decision.events else None
-                    batch.append(DecidedJob(job, decision.outcome, record))
-                    for event in decision.events:
-                        apply_event(self.state, event, stamp, self.state.seq + 1)
+                    unapplied = make_record(stamp, decision.events) if decision.events else None
+                    batch.append(DecidedJob(job, decision.outcome, unapplied))
         finally:
             self.state.roll_back()
         return batch, undecided

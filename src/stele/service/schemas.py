@@ -154,8 +154,8 @@ class SchemaParser:
             lax_imports: Whether imports may be missing and options undeclared, as long as every type is declared
                 somewhere. Formats without `HasLaxImports` have no such rule.
             checks_defaults: Whether defaults that do not fit are refused, in formats with `TakesAnyDefault`.
-            needs_digests: Whether the digests will be asked for: then they are computed off the event loop. Without, the
-                text is only compared, and is not printed where printing changes nothing about it.
+            needs_digests: Whether the digests will be asked for: then they are computed off the event loop. Without,
+                the text is only compared, and is not printed where printing changes nothing about it.
 
         Raises:
             SteleError: `UnknownFormat`, `MalformedSchema`, `UnresolvedReference`, `TooLarge`.

@@ -40,7 +40,7 @@ async def copy_log(
 ) -> CopiedLog:
     """Append to the target what it lacks of the source, then compare both from the first record to the last.
 
-    Records are the same bytes in both: ids, sequence numbers and times stay. The target also gets the source's snapshot:
+    Records are the same bytes in both: ids, sequence numbers and times stay. The target gets the snapshot, too:
     a server starts on it as quickly as before.
 
     Args:

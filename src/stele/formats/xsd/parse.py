@@ -18,7 +18,7 @@ MAX_SCHEMA_ELEMENTS: Final = 20_000
 MAX_SIZE: Final = 6_000
 """Most components of a schema and its references together: elements outside annotations, and members of unions.
 
-The library takes about a quarter of a millisecond for each; patterns count by their length (see `_weight`).
+The library takes about a quarter of a millisecond for each; patterns count by their length (see `_component_weight`).
 """
 
 MAX_PARTICLES: Final = 1_500

@@ -53,7 +53,7 @@ class BatchRunner:
         self._application = journal.application_name()
 
     def run_batch(self, df: DataFrame, batch: int) -> BatchReport:
-        """Bring the batch into the tables, unless it is there. The frame has the columns of `source.RAW`."""
+        """Bring the batch into the tables, unless it is there. The frame has the columns of `raw_records.RAW`."""
         begun = time.monotonic()
         before = self._journal.read_entry(batch)
         if before is not None and before.done:

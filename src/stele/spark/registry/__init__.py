@@ -289,7 +289,7 @@ class SchemaLookup:
         self.requested_ids: set[int] = set()
 
     def __call__(self, number: int) -> AvroSchema | None:
-        """See `engines.base.Writers`. Raises `RegistryUnreachable` when nobody answers for an id that is not pinned."""
+        """See `engines.base.FindWriter`. Raises `RegistryUnreachable` when an id that is not pinned gets no answer."""
         schema = self.find_schema(number)
         if schema is None:
             return None

@@ -1,6 +1,6 @@
 """What a schema language has to be able to do for its data to become columns; and that done record by record.
 
-Languages that have no engine of their own are decoded and encoded by `RowFormat`.
+Languages that have no engine of their own are decoded by `RowDecoder` and encoded by `RowEncoder`.
 """
 
 from __future__ import annotations
@@ -149,7 +149,7 @@ def _join_path(path: str, name: str) -> str:
 
 
 Schemas: TypeAlias = Callable[[int], "ResolvedSchema | None"]
-"""The schema of an id; see `engines.base.Writers` for what it raises."""
+"""The schema of an id; see `engines.base.FindWriter` for what it raises."""
 _HEADER = 5
 _PIECE = 2000
 
