@@ -18,19 +18,20 @@ MAY_IMPORT = {
     "core": {"errors"},
     "worker_process": set(),  # a process that can be killed, whatever it runs
     "worker_limits": set(),  # what such a process sets on itself, before it knows where anything else is
+    "tls_verification": set(),  # the same rules for whoever opens encrypted connections
     "templates": set(),  # renders pages for whoever has templates, and knows nothing of Stele
     "pictures": _DATA | {"protocol", "templates"},  # pure: answers in, drawings out
     "formats": _DATA | {"worker_process", "worker_limits"},
     "wire": _DATA,
     "expressions": {"errors", "worker_process"},
     "protocol": _DATA,
-    "storage": _DATA,
+    "storage": _DATA | {"tls_verification"},
     "service": _DATA | {"formats", "wire", "storage", "protocol", "worker_process"},
     "apis": _DATA | {"service", "protocol", "templates"},
     "ui": _DATA
     | {"service", "protocol", "apis", "templates", "pictures", "migrate"},  # of apis: http, and native's errors
     "server": _DATA | {"storage", "service", "protocol", "apis", "ui", "templates", "replicate"},
-    "client": _DATA | {"formats", "wire", "protocol", "expressions", "pictures", "templates"},
+    "client": _DATA | {"formats", "wire", "protocol", "expressions", "pictures", "templates", "tls_verification"},
     "spark": _DATA | {"formats", "wire", "protocol", "client", "pictures", "templates"},
     "codegen": _DATA | {"formats", "wire", "protocol", "client"},
     "migrate": _DATA | {"formats", "service", "client", "protocol"},
@@ -50,6 +51,7 @@ MAY_IMPORT = {
         "review",
         "service",
         "server",
+        "tls_verification",
     },
 }
 MAX_FILE_LINES = 700

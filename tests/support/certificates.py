@@ -29,6 +29,10 @@ def write_certificates(folder: Path) -> None:
         made = made.not_valid_before(now - dt.timedelta(days=1)).not_valid_after(now + dt.timedelta(days=1))
         made = made.add_extension(x509.BasicConstraints(ca=is_authority, path_length=None), critical=True)
         made = made.add_extension(x509.SubjectAlternativeName([x509.DNSName("localhost")]), critical=False)
+        made = made.add_extension(_describe_usage(is_authority=is_authority), critical=True)
+        made = made.add_extension(x509.SubjectKeyIdentifier.from_public_key(key.public_key()), critical=False)
+        by = x509.AuthorityKeyIdentifier.from_issuer_public_key(authority.public_key())
+        made = made.add_extension(by, critical=False)
         signed = made.sign(authority, hashes.SHA256())
         (folder / f"{name}.pem").write_bytes(signed.public_bytes(serialization.Encoding.PEM))
     for name, key in (("server", own), ("client", client)):
@@ -41,3 +45,17 @@ def write_certificates(folder: Path) -> None:
         key_file.chmod(0o600)
     if os.geteuid() == 0:
         shutil.chown(folder / "server.key", "nobody")
+
+
+def _describe_usage(*, is_authority: bool) -> x509.KeyUsage:
+    return x509.KeyUsage(
+        digital_signature=not is_authority,
+        content_commitment=False,
+        key_encipherment=False,
+        data_encipherment=False,
+        key_agreement=False,
+        key_cert_sign=is_authority,
+        crl_sign=is_authority,
+        encipher_only=False,
+        decipher_only=False,
+    )

@@ -13,10 +13,11 @@ from __future__ import annotations
 
 import os
 import re
+import signal
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import nullcontext
+from contextlib import nullcontext, suppress
 from pathlib import Path
 from typing import NamedTuple
 
@@ -74,28 +75,43 @@ def run_page(
     Raises:
         AssertionError: A block ended with another code, or did not print what the page shows.
     """
-    for step in list_steps(page.read_text(encoding="utf-8")):
-        if step.needs_broker and broker is None:
-            continue
-        code = step.code.replace(PAGE_ADDRESS, address).replace(PAGE_BROKER, broker or PAGE_BROKER)
-        script = f'export PATH="{Path(sys.executable).parent}:$PATH"\n{code}'
-        command = ["bash", "-euo", "pipefail", "-c", script] if step.kind == "bash" else [sys.executable, "-c", code]
-        lent = nullcontext(dict[str, str]()) if java_machine is None else java_machine.lend(folder)
-        with lent as variables:
-            done = subprocess.run(
-                command,
-                cwd=folder,
-                env={**os.environ, **variables, "STELE_URL": address, "COLUMNS": "200"},
-                stdout=subprocess.PIPE,
-                stderr=subprocess.STDOUT,
-                text=True,
-                timeout=300,
-                check=False,
+    groups: list[int] = []
+    try:
+        for step in list_steps(page.read_text(encoding="utf-8")):
+            if step.needs_broker and broker is None:
+                continue
+            code = step.code.replace(PAGE_ADDRESS, address).replace(PAGE_BROKER, broker or PAGE_BROKER)
+            script = f'export PATH="{Path(sys.executable).parent}:$PATH"\n{code}'
+            command = (
+                ["bash", "-euo", "pipefail", "-c", script] if step.kind == "bash" else [sys.executable, "-c", code]
             )
-        where = f"{page.name}\n{step.code}\n{done.stdout}"
-        assert done.returncode == step.exit_code, f"exit code {done.returncode}: {where}"
-        missing = find_missing_line(step.printed.replace(PAGE_ADDRESS, address), done.stdout)
-        assert missing is None, f"does not print {missing!r}: {where}"
+            lent = nullcontext(dict[str, str]()) if java_machine is None else java_machine.lend(folder)
+            with lent as variables:
+                started = subprocess.Popen(
+                    command,
+                    cwd=folder,
+                    env={**os.environ, **variables, "STELE_URL": address, "COLUMNS": "200"},
+                    stdout=subprocess.PIPE,
+                    stderr=subprocess.STDOUT,
+                    text=True,
+                    start_new_session=True,
+                )
+                groups.append(started.pid)
+                printed, _ = started.communicate(timeout=300)
+            where = f"{page.name}\n{step.code}\n{printed}"
+            assert started.returncode == step.exit_code, f"exit code {started.returncode}: {where}"
+            missing = find_missing_line(step.printed.replace(PAGE_ADDRESS, address), printed)
+            assert missing is None, f"does not print {missing!r}: {where}"
+    except BaseException:
+        _end_groups(groups)
+        raise
+
+
+def _end_groups(groups: list[int]) -> None:
+    """End what the blocks of a page have left in the background: its ports are those of the next run, too."""
+    for group in groups:
+        with suppress(ProcessLookupError):
+            os.killpg(group, signal.SIGKILL)
 
 
 def list_sql(page: Path) -> list[list[str]]:

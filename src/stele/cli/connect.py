@@ -15,6 +15,7 @@ import typer
 from stele.cli.output import exit_on_error
 from stele.cli.profiles import CREDENTIAL_FILES, Credentials, RegistryProfile, complete_profile, load_config
 from stele.errors import InvalidRequest
+from stele.tls_verification import unify_verification
 
 if TYPE_CHECKING:
     import httpx
@@ -66,7 +67,7 @@ class Connection(Credentials, frozen=True, kw_only=True):
         if not self.ca and not self.client_cert:
             return True
         try:
-            context = ssl.create_default_context(cafile=self.ca or None)
+            context = unify_verification(ssl.create_default_context(cafile=self.ca or None))
             if self.client_cert:
                 context.load_cert_chain(self.client_cert, self.client_key or None)
         except (OSError, ssl.SSLError) as error:

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import ssl
 from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.support.certificates import write_certificates
 from typer.testing import CliRunner
 
 from stele.cli.app import app
 from stele.cli.connect import DEFAULT_URL, Connection, RegistryOptions
+from stele.client.connection import http_options
 from stele.errors import InvalidRequest
+from stele.storage.mysql.url import connect_options
 
 CONFIG = """
 profile = "staging"
@@ -112,3 +116,15 @@ def test_a_registry_that_does_not_answer(config: Path) -> None:
     done = CliRunner().invoke(app, ["subject", "list", "--registry", "http://127.0.0.1:1"])
     assert (done.exit_code, done.stdout) == (2, "")
     assert done.stderr.startswith("error: no registry answered GET /subjects (http://127.0.0.1:1")
+
+
+def test_certificates_are_judged_alike_on_every_python(config: Path, tmp_path: Path) -> None:
+    """From 3.13 on Python's own rules refuse authorities that 3.11 takes, and take some that it refuses."""
+    write_certificates(tmp_path)
+    context = Connection(urls=(DEFAULT_URL,), ca=str(tmp_path / "ca.pem"))._tls_context()
+    mysql = connect_options(f"mysql://host/x?ssl-ca={tmp_path}/ca.pem")["ssl"]
+    client = http_options(timeout=1.0, verify=True, headers=None)["verify"]
+    for made in (context, mysql, client):
+        assert isinstance(made, ssl.SSLContext)
+        assert made.verify_mode is ssl.CERT_REQUIRED
+        assert not made.verify_flags & (ssl.VERIFY_X509_STRICT | ssl.VERIFY_X509_PARTIAL_CHAIN)

@@ -8,6 +8,7 @@ from urllib.parse import parse_qsl, unquote, urlsplit
 
 from stele.errors import InvalidRequest
 from stele.storage.credentials import find_credentials
+from stele.tls_verification import unify_verification
 
 __all__ = ["connect_options"]
 
@@ -57,7 +58,7 @@ def _ssl_options(parameters: dict[str, str]) -> dict[str, Any]:
     if mode not in _SSL_MODES:
         raise InvalidRequest(_SHAPE)
     try:
-        context = ssl.create_default_context(cafile=parameters.get("ssl-ca"))
+        context = unify_verification(ssl.create_default_context(cafile=parameters.get("ssl-ca")))
         context.check_hostname = mode == "verify_identity"
         if mode == "required":
             context.verify_mode = ssl.CERT_NONE
