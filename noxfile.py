@@ -34,7 +34,8 @@ def tests(session: nox.Session) -> None:
     """Run what `make test` runs, or only the files and folders after `--`; they go to pytest."""
     install_requirements(session)
     session.run("python", "-m", "stele.spark.engines.jvm.build", "--if-stale", "--if-possible")
-    session.run("python", "-m", "tests.support.spark_jvm")
+    if not Path(session.virtualenv.location, "spark.jsa").exists():  # it is there where nox reuses the environment
+        session.run("python", "-m", "tests.support.spark_jvm")
     session.run("python", "-m", "pytest", "-q", "-m", "not servers", *(session.posargs or SIDE_BY_SIDE))
 
 

@@ -5,7 +5,8 @@
 Servers are processes with SQLite stores of their own. One has so many Avro schemas, five versions a subject. An import
 (`stele import confluent`) and a replication that a server pulls bring them to empty servers, in one run; the ratio is
 between the two. Then schemas are registered one after the other, and the time until each one can be read at the replica
-is taken: from a Stele, which tells of its changes, and from the same server looked at as any Confluent-compatible one.
+is taken: from a Stele, which tells of its changes, and from another server with as many schemas, looked at as any
+Confluent-compatible one.
 In between, looks at the unchanged lists of the server are timed: whole ones, their ends, and by entity tags.
 """
 
@@ -60,6 +61,12 @@ def begin_pull(source: Running, target: Running, **members: Any) -> None:
     httpx.post(f"{target.url}/api/replications", json=body).raise_for_status()
 
 
+def count_registered(target: Running) -> int:
+    """Return how many versions the replication of a server has brought."""
+    status = httpx.get(f"{target.url}/api/replications/pull").json()["status"]
+    return int(status.get("registered", 0))
+
+
 def copy_all(count: int, source: Running, target: Running, imported: Running) -> list[Row]:
     """Time an import and a replication of the same schemas."""
     with (
@@ -72,11 +79,7 @@ def copy_all(count: int, source: Running, target: Running, imported: Running) ->
     begin_pull(source, target)
     last = f"{target.url}/subjects/subject-{(count - 1) // 5}-value/versions/{(count - 1) % 5 + 1}"
 
-    def is_whole() -> bool:
-        status = httpx.get(f"{target.url}/api/replications/pull").json()["status"]
-        return bool(status.get("registered") == count)
-
-    seconds = wait_until(is_whole)
+    seconds = wait_until(lambda: count_registered(target) == count)
     assert httpx.get(last).status_code == 200
     rows = (("import", by_import), ("replication", seconds))
     return [
@@ -153,8 +156,12 @@ def run(count: int, changes: int, folder: Path) -> list[Row]:
         rows.append(measure_lag("lag behind a Stele", changes, source, target))
     with ExitStack() as stack:
         source, target = (start_server(stack, name, folder) for name in ("polled", "poller"))
+        with SchemaRegistryClient(source.url, timeout=60) as client:
+            assert registry_writer.apply_import(dump_of(count), client) == []
         begin_pull(source, target, kind="confluent", poll_seconds=0.5)
-        rows.append(measure_lag("lag behind a polled registry", max(changes // 5, 1), source, target))
+        wait_until(lambda: count_registered(target) == count)
+        row = measure_lag("lag behind a polled registry", max(changes // 5, 1), source, target)
+        rows.append({**row, "schemas": count})
     return rows
 
 

@@ -1,8 +1,9 @@
 """A model of growth: coefficients measured here, and what it predicts beside what was measured.
 
-    python -m bench.scale [--parts memory distance nodes] [--page]
+    python -m bench.scale [--parts memory distance nodes] [--folder DIR] [--page]
 
-    memory    bytes and seconds of a node by schemas and subjects, from small registries; checked with larger ones
+    memory    bytes and seconds of a node by schemas and subjects, from registries of 100,000 schemas; checked with
+              others, one of them of a million. Registries that are in the folder are not made again.
     distance  seconds of a request by the round trips to the store that it takes, from a node beside the store and from
               one 20 ms away; checked with other distances. A relay holds everything back for half the way, in
               both directions.
@@ -43,8 +44,10 @@ from tests.support.kafka import KafkaBroker
 from tests.support.mariadb import MariadbServer, mariadb
 from tests.support.postgres import PostgresServer, postgres
 
-FITTED: Final = (Shape(500, 10), Shape(5_000, 1), Shape(1_000, 10), Shape(10_000, 1))
+FITTED: Final = (Shape(10_000, 10), Shape(100_000, 1))
 CHECKED: Final = (Shape(4_000, 10), Shape(40_000, 1))
+LARGE: Final = (Shape(1_000_000, 1),)
+"""Checked with the snapshot alone."""
 FITTED_WAYS: Final = (0.0, 20.0)
 CHECKED_WAYS: Final = (10.0, 40.0)
 """Milliseconds from a node to its store and back."""
@@ -225,16 +228,16 @@ def _check(what: str, at: str, predicted: float, measured: float, unit: str) -> 
 # --- the parts ------------------------------------------------------------------------------------------------------
 
 
-def study_memory() -> tuple[dict[str, float], list[Row]]:
+def study_memory(folder: Path) -> tuple[dict[str, float], list[Row]]:
     """Coefficients and checks of memory and of loading."""
     loads: dict[tuple[Shape, bool], tuple[float, float]] = {}
-    with tempfile.TemporaryDirectory() as folder:
-        for shape in (*FITTED, *CHECKED):
-            url = f"sqlite:///{folder}/{shape.subjects}-{shape.versions}.db"
-            asyncio.run(fill(url, shape))
-            for from_snapshot in (True, False):
-                loaded = apart(url, Way(from_snapshot, checked=True))
-                loads[shape, from_snapshot] = loaded.bytes_each * shape.subjects * shape.versions, loaded.processor
+    for shape in (*FITTED, *CHECKED, *LARGE):
+        file = folder / f"{shape.subjects}-{shape.versions}.db"
+        if not file.exists():
+            asyncio.run(fill(f"sqlite:///{file}", shape))
+        for from_snapshot in (True,) if shape in LARGE else (True, False):
+            loaded = apart(f"sqlite:///{file}", Way(from_snapshot, checked=True))
+            loads[shape, from_snapshot] = loaded.bytes_each * shape.subjects * shape.versions, loaded.processor
     rows = [(shape.subjects * shape.versions, shape.subjects) for shape in FITTED]
     model = dict(
         zip(
@@ -248,17 +251,19 @@ def study_memory() -> tuple[dict[str, float], list[Row]]:
         found = fit(rows, [loads[shape, from_snapshot][1] * 1e6 for shape in FITTED])
         model |= dict(zip(names, found, strict=True))
     checks = []
-    for shape in CHECKED:
-        size = (shape.subjects * shape.versions, shape.subjects)
+    for (shape, from_snapshot), (size, seconds) in loads.items():
+        if shape in FITTED:
+            continue
+        counts = (shape.subjects * shape.versions, shape.subjects)
         at = f"{shape.subjects:,} subjects of {shape.versions}"
-        checks.append(_check("memory", at, predict_bytes(model, *size) / 1e6, loads[shape, True][0] / 1e6, "MB"))
-        for source, from_snapshot in (("snapshot", True), ("log", False)):
-            predicted = predict_seconds(model, source, *size)
-            checks.append(_check(f"loading the {source}", at, predicted, loads[shape, from_snapshot][1], "CPU s"))
+        if from_snapshot:
+            checks.append(_check("memory", at, predict_bytes(model, *counts) / 1e6, size / 1e6, "MB"))
+        source = "snapshot" if from_snapshot else "log"
+        checks.append(_check(f"loading the {source}", at, predict_seconds(model, source, *counts), seconds, "CPU s"))
     return model, checks
 
 
-def study_distance() -> tuple[dict[str, float], list[Row]]:
+def study_distance(_: Path) -> tuple[dict[str, float], list[Row]]:
     """Coefficients and checks of requests by the distance of the store."""
     model: dict[str, float] = {}
     checks = []
@@ -275,7 +280,7 @@ def study_distance() -> tuple[dict[str, float], list[Row]]:
     return model, checks
 
 
-def study_nodes() -> tuple[dict[str, float], list[Row]]:
+def study_nodes(_: Path) -> tuple[dict[str, float], list[Row]]:
     """What a node pays for records of others, and the check of reads with the figures of `bench.stores`."""
     stores = {(row["store"], row["nodes"]): row for row in json.loads((RESULTS / "stores.json").read_text())["rows"]}
     model = {
@@ -363,13 +368,15 @@ def main() -> None:
     """Measure, fit, check and keep."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--parts", nargs="*", default=list(STUDIES), choices=list(STUDIES))
+    parser.add_argument("--folder", type=Path, help="where registries are, and stay")
     parser.add_argument("--page", action="store_true", help="write the tables into the page again, and measure nothing")
     options = parser.parse_args()
     if options.page:
         write_page()
         return
     parts = options.parts
-    studies = [STUDIES[name]() for name in parts]
+    with tempfile.TemporaryDirectory() as name:
+        studies = [STUDIES[part](options.folder or Path(name)) for part in parts]
     model: dict[str, float] = {}
     checks: list[Row] = []
     with suppress(FileNotFoundError):
@@ -379,7 +386,7 @@ def main() -> None:
         model |= found
         new = {row["what"] for row in rows}
         checks = [row for row in checks if row["what"] not in new] + rows
-    report("scale", checks, ["The model was fitted to other, smaller points than those it is checked with."])
+    report("scale", checks, ["The model was fitted to other points than those it is checked with."])
     report("scale_model", [{"coefficient": name, "value": float(f"{value:.4g}")} for name, value in model.items()])
 
 

@@ -53,7 +53,7 @@ def run_atheris(chosen: Target, execute: Execute, seed: int) -> None:
     engine = importlib.import_module("atheris")
     mutate = Mutator(chosen.edit, chosen.seeds)
 
-    def mutated(data: bytes, max_size: int, seed: int) -> bytes:
+    def mutate_data(data: bytes, max_size: int, seed: int) -> bytes:
         rng = random.Random(seed)
         if rng.random() < 0.1:
             return bytes(engine.Mutate(data, max_size))
@@ -66,7 +66,7 @@ def run_atheris(chosen: Target, execute: Execute, seed: int) -> None:
         for index, data in enumerate(chosen.seeds):
             (Path(folder) / f"{index:04}").write_bytes(data)
         flags = [f"-seed={seed or 1}", f"-max_len={MAX_SIZE}", "-timeout=86400", "-rss_limit_mb=0", "-verbosity=0"]
-        engine.Setup([sys.argv[0], *flags, folder], one, custom_mutator=mutated)
+        engine.Setup([sys.argv[0], *flags, folder], one, custom_mutator=mutate_data)
         engine.Fuzz()
 
 

@@ -17,9 +17,10 @@ MAY_IMPORT = {
     "errors": {"core"},  # for annotations only: see test_errors_import_nothing_at_run_time
     "core": {"errors"},
     "worker_process": set(),  # a process that can be killed, whatever it runs
+    "worker_limits": set(),  # what such a process sets on itself, before it knows where anything else is
     "templates": set(),  # renders pages for whoever has templates, and knows nothing of Stele
     "pictures": _DATA | {"protocol", "templates"},  # pure: answers in, drawings out
-    "formats": _DATA | {"worker_process"},
+    "formats": _DATA | {"worker_process", "worker_limits"},
     "wire": _DATA,
     "expressions": {"errors", "worker_process"},
     "protocol": _DATA,

@@ -20,7 +20,7 @@ SILENT = {"step-02", "step-38"}
 
 
 @pytest.fixture(scope="module")
-def said(java_machine: JavaMachine) -> dict[str, str]:
+def cell_outputs(java_machine: JavaMachine) -> dict[str, str]:
     """What each cell said, by a piece of its code that no other cell has."""
     with java_machine.lend(NOTEBOOK.parent) as variables:
         notebook = run_notebook(NOTEBOOK, variables)
@@ -36,8 +36,8 @@ def _text(outputs: list[Any]) -> str:
     return "\n".join(parts)
 
 
-def _of(said: dict[str, str], piece: str) -> str:
-    (found,) = [text for source, text in said.items() if piece in source]
+def _of(cell_outputs: dict[str, str], piece: str) -> str:
+    (found,) = [text for source, text in cell_outputs.items() if piece in source]
     return found
 
 
@@ -62,13 +62,13 @@ def test_the_outputs_are_small_and_of_no_machine() -> None:
     assert '"name": "stderr"' not in text
 
 
-def test_evolution(said: dict[str, str]) -> None:
+def test_evolution(cell_outputs: dict[str, str]) -> None:
     """Records of all versions are rows, columns came with their versions, and the broken change was refused."""
-    assert "80,687 flights" in _of(said, "flights()")
-    refused = _of(said, "Schema(REFUSED)")
+    assert "80,687 flights" in _of(cell_outputs, "flights()")
+    refused = _of(cell_outputs, "Schema(REFUSED)")
     assert "Data written as int cannot be read as string" in refused
     assert "needs the field 'gate'" in refused
-    by_writer = [line.split()[1:] for line in _of(said, "by_writer =").splitlines()[1:4]]
+    by_writer = [line.split()[1:] for line in _of(cell_outputs, "by_writer =").splitlines()[1:4]]
     assert [[int(each) for each in row[:4]] for row in by_writer] == [
         [1, 26896, 0, 0],
         [2, 26896, 26613, 0],
@@ -76,38 +76,38 @@ def test_evolution(said: dict[str, str]) -> None:
     ]
 
 
-def test_broken_records(said: dict[str, str]) -> None:
+def test_broken_records(cell_outputs: dict[str, str]) -> None:
     """The first one stops a job that wants none; set apart, there are as many as were sent."""
-    text = _of(said, "DEADLETTER")
+    text = _of(cell_outputs, "DEADLETTER")
     assert "FAILFAST stops the job:" in text
     assert "80,687 good, 39 dead" in text
 
 
-def test_sql(said: dict[str, str]) -> None:
+def test_sql(cell_outputs: dict[str, str]) -> None:
     """A stream has its columns in SQL without anybody writing them down."""
-    text = _of(said, "%%stele")
+    text = _of(cell_outputs, "%%stele")
     assert re.search(r"\bflights\b.*\bwind\b", text)
     assert re.search(r"\b(EWR|JFK|LGA)\b", text)
 
 
-def test_the_pipeline(said: dict[str, str]) -> None:
+def test_the_pipeline(cell_outputs: dict[str, str]) -> None:
     """Rows and dead letters are what was sent, in as many batches as files, and the new version brought its column."""
-    assert "3 batches, 80,687 rows, 39 dead letters" in _of(said, '(home / "pipeline.toml")')
-    assert "1 batch, 1,000 rows; nyc.flights: column gate added: string" in _of(said, "gate = ")
-    versions = re.findall(r"^\d\s+(\d)\s+(\d+)", _of(said, "createOrReplaceTempView"), re.MULTILINE)
+    assert "3 batches, 80,687 rows, 39 dead letters" in _of(cell_outputs, '(home / "pipeline.toml")')
+    assert "1 batch, 1,000 rows; nyc.flights: column gate added: string" in _of(cell_outputs, "gate = ")
+    versions = re.findall(r"^\d\s+(\d)\s+(\d+)", _of(cell_outputs, "createOrReplaceTempView"), re.MULTILINE)
     assert versions == [("1", "26896"), ("2", "26896"), ("3", "26895"), ("4", "1000")]
 
 
-def test_the_registry_as_tables(said: dict[str, str]) -> None:
+def test_the_registry_as_tables(cell_outputs: dict[str, str]) -> None:
     """All versions are rows of its tables."""
-    text = _of(said, "add_source(spark)")
+    text = _of(cell_outputs, "add_source(spark)")
     assert re.findall(r"^\|flights-value\|\s+(\d)\|", text, re.MULTILINE) == ["1", "2", "3", "4"]
     assert "registered" in text
 
 
-def test_governance(said: dict[str, str]) -> None:
+def test_governance(cell_outputs: dict[str, str]) -> None:
     """The census counts versions, the backtest finds the cancelled flights, drift what nobody uses, in pages."""
-    counted = _of(said, "counted = census")
+    counted = _of(cell_outputs, "counted = census")
     assert re.findall(r"^version (\d): not safe: ([\d,]+) records", counted, re.MULTILINE) == [
         ("1", "26,903"),  # with broken copies whose id is whole
         ("2", "26,903"),
@@ -115,6 +115,6 @@ def test_governance(said: dict[str, str]) -> None:
         ("4", "1,007"),
     ]
     assert "<iframe" in counted
-    assert "[1, 2]" in _of(said, "kept = ")
-    assert "2,647 of 81,739 records could not be read, 52 nobody can read" in _of(said, "tried =")
-    assert re.search(r"^NEVER_SET\s+gate", _of(said, "unused ="), re.MULTILINE)
+    assert "[1, 2]" in _of(cell_outputs, "kept = ")
+    assert "2,647 of 81,739 records could not be read, 52 nobody can read" in _of(cell_outputs, "tried =")
+    assert re.search(r"^NEVER_SET\s+gate", _of(cell_outputs, "unused ="), re.MULTILINE)

@@ -39,6 +39,7 @@ PAGES: Final[Mapping[str, str]] = MappingProxyType(
         "search": "/ui/subjects?q=zip",
         "search-fields": "/ui/subjects?q=zip&by=field",
         "search-texts": "/ui/subjects?q=iban&by=text",
+        "bulk": "/ui/bulk",
         "definition": f"/ui/subjects/{SUBJECT}",
         "definition-canonical": f"/ui/subjects/{SUBJECT}/definition?form=canonical",
         "fields": f"/ui/subjects/{SUBJECT}/fields",
@@ -115,6 +116,7 @@ FORMS: Final[Mapping[str, FilledForm]] = MappingProxyType(
         "evolve-refused": FilledForm("/ui/subjects/address/register", {"schema": _REFUSED_ADDRESS}, "Check"),
         "check-refused": FilledForm("/ui/check?subject=address", {"schema": _REFUSED_ADDRESS}, "Check"),
         "policy-preview": FilledForm(f"/ui/subjects/{SUBJECT}/policy", {"policy": "FULL_TRANSITIVE"}, "Preview"),
+        "bulk-deleted": FilledForm("/ui/subjects?q=sensor-0", {}, "Change or save those chosen"),
         "transfer-plan": FilledForm("/ui/transfer", {"dump": "/ui/transfer/download"}, "Compare"),
         "login-refused": FilledForm("/ui/login", {"user": "ann", "password": "wrong"}, "Log in"),
     }
@@ -165,10 +167,15 @@ def prepare_files(folder: Path) -> dict[str, str]:
 
 def _write_journals(folder: Path) -> None:
     """Write the journal of a pipeline after three batches, and one that is damaged."""
-    from stele.spark.pipeline.journal import BatchEntry, BatchJournal, BatchReport
+    from stele.spark.pipeline.journal import BatchEntry, BatchJournal, BatchReport, DeadLetterSample
     from stele.spark.pipeline.schema_evolution import ColumnChange, TableChange
 
     journal = BatchJournal(str(folder / "orders"))
+    journal.save_lag({"orders": 1_208})
+    samples = (
+        DeadLetterSample("UNKNOWN_SCHEMA_ID", "no schema has the id 4711", "AAAAEmcOBmFubg==", 10, "orders 0 17"),
+        DeadLetterSample("TRUNCATED", "the record ends inside a value", "AAAAAAIOBmFu", 9, "orders 0 23"),
+    )
     changes = {
         0: (TableChange("shop.orders", ColumnChange("create", (), "")),),
         2: (TableChange("shop.orders", ColumnChange("add", ("email",), "string")),),
@@ -185,6 +192,7 @@ def _write_journals(folder: Path) -> None:
             versions={SUBJECT: 1 if batch < 2 else 2},
             codes={"UNKNOWN_ID": batch} if batch else {},
             reasons={"no schema has the id 4711": batch} if batch else {},
+            samples=(samples[batch - 1],) if batch else (),
             changes=changes.get(batch, ()),
             seconds=1.4,
         )

@@ -20,7 +20,7 @@ import pyarrow as pa
 from data import airlines, flights
 from rich.progress import Progress
 from schemas import ALL, REFUSED, SUBJECT, V1
-from server import started
+from server import run_server
 from stream import AFTER_V3, BEFORE_V3, frame, write_file
 
 from report import Report
@@ -55,7 +55,7 @@ def main() -> int:
     shutil.rmtree(HOME, ignore_errors=True)
     (HOME / "incoming").mkdir(parents=True)
     report = Report()
-    with started(HOME) as server, SchemaRegistryClient(server.url) as registry:
+    with run_server(HOME) as server, SchemaRegistryClient(server.url) as registry:
         ids = [evolve(registry, report)]
         rows = flights()
         (HOME / "pipeline.toml").write_text(PIPELINE.format(subject=SUBJECT, url=server.url), encoding="utf-8")

@@ -16,7 +16,7 @@ PORT = 8081
 
 
 class Server:
-    """A running server; stopped at the end of `started` unless left up."""
+    """A running server; stopped at the end of `run_server` unless left up."""
 
     def __init__(self, url: str, process: subprocess.Popen[bytes]) -> None:
         self.url = url
@@ -34,7 +34,7 @@ class Server:
 
 
 @contextmanager
-def started(home: Path) -> Iterator[Server]:
+def run_server(home: Path) -> Iterator[Server]:
     """Start `stele serve` and wait until it is ready."""
     port = _port()
     command = [sys.executable, "-m", "stele.cli", "serve", "--port", str(port)]

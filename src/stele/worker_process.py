@@ -11,8 +11,10 @@ import subprocess
 import sys
 import threading
 from collections.abc import Iterator
+from pathlib import Path
 from typing import BinaryIO, Final, cast
 
+_OWN_FOLDER: Final = str(Path(__file__).parent.parent)
 _NICENESS: Final = 5
 """Added to the priority number of a worker: where processors are short, the server's event loop comes first."""
 
@@ -21,9 +23,12 @@ class WorkerProcess:
     """One running process. Raises OSError when it cannot be started."""
 
     def __init__(self, script: str, argument: str) -> None:
-        """Start the script isolated (`python -I`); argument tells it where its packages are."""
+        """Start the script isolated (`python -I`).
+
+        Its arguments are the folders in which it finds Stele (for `worker_limits`) and its other packages.
+        """
         self._process = subprocess.Popen(
-            [sys.executable, "-I", script, argument],
+            [sys.executable, "-I", script, _OWN_FOLDER, argument],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,

@@ -35,7 +35,7 @@ def real(request: pytest.FixtureRequest) -> bool:
 
 
 @pytest.fixture
-def made(broker: str, topic: str, real: bool) -> str:
+def new_topic(broker: str, topic: str, real: bool) -> str:
     """A topic of four partitions, which librdkafka's broker gives all it makes."""
     if real:
         admin = AdminClient({"bootstrap.servers": broker})
@@ -52,7 +52,7 @@ def single(request: pytest.FixtureRequest, topic: str, real: bool, monkeypatch: 
         return topic
     monkeypatch.setattr(topics, "_create_topic", lambda settings, topic: None)
     monkeypatch.setattr(topics, "_require_one_partition", lambda kafka, consumer, topic: None)
-    return str(request.getfixturevalue("made"))
+    return str(request.getfixturevalue("new_topic"))
 
 
 @pytest.mark.parametrize("flavour", Flavour)
@@ -82,10 +82,10 @@ def test_an_empty_topic_is_an_empty_registry(broker: str, single: str) -> None:
     assert list(topics.read_topic(broker, single)) == []
 
 
-def test_topics_of_several_partitions(broker: str, made: str) -> None:
+def test_topics_of_several_partitions(broker: str, new_topic: str) -> None:
     """A topic whose records have no one order is none of a registry."""
     with pytest.raises(InvalidRequest, match="has 4 partitions; that of a registry has one"):
-        list(topics.read_topic(broker, made))
+        list(topics.read_topic(broker, new_topic))
 
 
 def test_no_broker(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -46,7 +46,7 @@ class Java:
         """A Java schema. Raises `JavaError`."""
         return call_java(self._avro.Schema.Parser().parse, text)
 
-    def printed(self, text: str) -> str:
+    def print_schema(self, text: str) -> str:
         """`Schema.toString`."""
         return str(self.parse(text).toString())
 

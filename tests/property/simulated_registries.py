@@ -41,25 +41,29 @@ class SimulatedRegistry:
         self.registrations: list[str] = []
         """uids in the order in which they came here, own ones and replicas."""
 
-    def listed(self) -> list[ReplicaVersion]:
+    def list_versions(self) -> list[ReplicaVersion]:
         """All versions that lists show, deleted ones too."""
         return [row for row in self.rows.values() if row.state.is_listed]
 
     def own(self) -> set[tuple[str, ReplicaState, str, int]]:
         """What this registry is the authority of, and lists."""
         return {
-            (row.uid, row.state, row.subject, row.version) for row in self.listed() if row.authority == self.authority
+            (row.uid, row.state, row.subject, row.version)
+            for row in self.list_versions()
+            if row.authority == self.authority
         }
 
     def of(self, authority: str) -> set[tuple[str, ReplicaState, str, int]]:
         """What it lists of an authority."""
-        return {(row.uid, row.state, row.subject, row.version) for row in self.listed() if row.authority == authority}
+        return {
+            (row.uid, row.state, row.subject, row.version) for row in self.list_versions() if row.authority == authority
+        }
 
     # --- its users ------------------------------------------------------------------------------------------------
 
     def register(self, subject: str) -> None:
         """Add a version; numbers go on from the highest that is left, as Confluent's do."""
-        there = [row for row in self.listed() if row.subject == subject]
+        there = [row for row in self.list_versions() if row.subject == subject]
         if any(row.authority != self.authority for row in there):
             return  # replicas are closed
         number = max((row.version for row in there), default=0) + 1
@@ -87,7 +91,7 @@ class SimulatedRegistry:
             self.rows[row.uid] = replace(row, state=ReplicaState.ARCHIVED)
 
     def _own_of(self, subject: str) -> list[ReplicaVersion]:
-        found = [row for row in self.listed() if (row.subject, row.authority) == (subject, self.authority)]
+        found = [row for row in self.list_versions() if (row.subject, row.authority) == (subject, self.authority)]
         return sorted(found, key=lambda row: row.version)
 
     # --- its calls ------------------------------------------------------------------------------------------------
@@ -99,7 +103,7 @@ class SimulatedRegistry:
             gone = [uid for uid in request.uids if uid in self.tombstones]
             found += [ReplicaVersion(uid, ReplicaState.PURGED, authority=self.tombstones[uid]) for uid in gone]
             return ReadAnswer(self.authority, "", found)
-        rows = sorted(self.listed(), key=lambda row: row.key)
+        rows = sorted(self.list_versions(), key=lambda row: row.key)
         return ReadAnswer(
             self.authority, "", [row for row in rows if request.subjects is None or row.place in request.subjects]
         )
@@ -121,7 +125,7 @@ class SimulatedRegistry:
         for row in request.versions:
             if row.uid in self.rows or row.uid in self.tombstones:
                 continue
-            there = [known for known in self.listed() if known.place == row.place]
+            there = [known for known in self.list_versions() if known.place == row.place]
             if any(known.authority != row.authority for known in there):
                 refused.append(ImportedVersionRefusal(row.uid, ConflictCode.AUTHORITY_DIFFERS, ""))
             elif any(known.version == row.version for known in there):

@@ -129,7 +129,7 @@ def test_texts_are_those_of_java(schema: Any) -> None:
     """PRINTED, CANONICAL and the Rabin fingerprint equal those of the Java library, character for character."""
     text = json.dumps(schema)
     try:
-        printed = java().printed(text)
+        printed = java().print_schema(text)
     except JavaError:
         assume(False)
     ours = parse_schema(schema)
@@ -137,7 +137,7 @@ def test_texts_are_those_of_java(schema: Any) -> None:
     assert AVRO.canonical(ours, TextForm.CANONICAL).decode() == java().canonical(text)
     assert AVRO.fingerprints(ours)["rabin"] == java().rabin(text)
     normal = AVRO.canonical(ours, TextForm.NORMALIZED).decode()
-    assert java().printed(normal) == normal
+    assert java().print_schema(normal) == normal
 
 
 @FAST
@@ -147,6 +147,9 @@ def test_identity_is_that_of_java(schema: Any, chance: random.Random) -> None:
     shuffled, bare = (_rewrite(schema, chance, keep=keep) for keep in (True, False))
     ours, mine, other = (AVRO.identity_text(parse_schema(each)) for each in (schema, shuffled, bare))
     assert ours == mine
+    printed = parse_schema(schema)
+    AVRO.canonical(printed, TextForm.PRINTED)
+    assert AVRO.identity_text(printed) == ours
     try:
         theirs = [java().parse(json.dumps(each)) for each in (schema, shuffled, bare)]
     except JavaError:

@@ -194,7 +194,7 @@ def _lax(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Policy, "nearest_name", lax)
 
 
-def _printed(monkeypatch: pytest.MonkeyPatch) -> None:
+def _return_printed_text(monkeypatch: pytest.MonkeyPatch) -> None:
     """One dialect gives back a printed text instead of the author's bytes."""
     original = cncf.responses.document_response
 
@@ -223,7 +223,7 @@ def _unbound(monkeypatch: pytest.MonkeyPatch) -> None:
     )
 
 
-def _unjudged(monkeypatch: pytest.MonkeyPatch) -> None:
+def _skip_policy(monkeypatch: pytest.MonkeyPatch) -> None:
     """One dialect registers without asking the policy."""
     monkeypatch.setattr(
         schema_repo.operations,
@@ -241,7 +241,7 @@ async def _failing(server: Server, seed: str) -> list[Op] | None:
     return None
 
 
-@pytest.mark.parametrize("plant", [_off_by_one, _lax, _printed, _undead, _unbound, _unjudged])
+@pytest.mark.parametrize("plant", [_off_by_one, _lax, _return_printed_text, _undead, _unbound, _skip_policy])
 def test_a_planted_fault_is_found(
     server: Server, runner: asyncio.Runner, monkeypatch: pytest.MonkeyPatch, plant: Callable[[pytest.MonkeyPatch], None]
 ) -> None:
@@ -260,7 +260,7 @@ def test_a_planted_fault_is_found(
 
 def test_shrinking_leaves_what_matters(server: Server, runner: asyncio.Runner, monkeypatch: pytest.MonkeyPatch) -> None:
     """A fault that needs two operations is shown by two."""
-    _unjudged(monkeypatch)
+    _skip_policy(monkeypatch)
 
     async def play() -> None:
         model_free = [

@@ -37,7 +37,7 @@ def parsed_pairs() -> dict[int, Pair]:
 
 
 @pytest.fixture(scope="module")
-def expected(parsed_pairs: dict[int, Pair], tmp_path_factory: pytest.TempPathFactory) -> dict[int, set[str]]:
+def rules_by_pair(parsed_pairs: dict[int, Pair], tmp_path_factory: pytest.TempPathFactory) -> dict[int, set[str]]:
     """The rules that each pair breaks, by the program."""
     return broken_rules(
         {number: module_pair(number) for number in parsed_pairs}, tmp_path_factory.mktemp("buf") / "pairs"
@@ -49,14 +49,14 @@ def broken_by(ruleset: str, new: list[ProtobufSchema], old: list[ProtobufSchema]
     return {finding.rule for finding in check_modules(ruleset, new, old)}
 
 
-def test_verdicts_are_those_of_buf(parsed_pairs: dict[int, Pair], expected: dict[int, set[str]]) -> None:
+def test_verdicts_are_those_of_buf(parsed_pairs: dict[int, Pair], rules_by_pair: dict[int, set[str]]) -> None:
     """In each category the same rules are broken by each pair, and every rule there is by some pair."""
     categories = rules_by_category()
     for number, (new, old) in parsed_pairs.items():
         for category in CATEGORIES:
             found = broken_by(f"buf:{category}", new, old)
-            assert found == expected[number] & categories[category], f"pair {number}, {category}"
-    assert set().union(*expected.values()) == set().union(*categories.values())
+            assert found == rules_by_pair[number] & categories[category], f"pair {number}, {category}"
+    assert set().union(*rules_by_pair.values()) == set().union(*categories.values())
 
 
 def test_the_main_file_stands_for_what_it_imports(parsed_pairs: dict[int, Pair]) -> None:
@@ -70,13 +70,13 @@ def test_the_main_file_stands_for_what_it_imports(parsed_pairs: dict[int, Pair])
     assert whole > len(parsed_pairs) / 3
 
 
-def test_references_belong_to_the_module(parsed_pairs: dict[int, Pair], expected: dict[int, set[str]]) -> None:
+def test_references_belong_to_the_module(parsed_pairs: dict[int, Pair], rules_by_pair: dict[int, set[str]]) -> None:
     """The main file with the module's other files as references, imported or not, gets the verdicts of buf."""
     categories = rules_by_category()
     for number, (new, old) in parsed_pairs.items():
         for category in CATEGORIES:
             found = {finding.rule for finding in PROTOBUF.check(new[-1], old[-1], f"buf:{category}")}
-            assert found == expected[number] & categories[category], f"pair {number}, {category}"
+            assert found == rules_by_pair[number] & categories[category], f"pair {number}, {category}"
 
 
 def file_names(module: list[ProtobufSchema]) -> set[str]:

@@ -106,7 +106,7 @@ def test_conflicts_leave_everybody_alone(topology: list[tuple[int, int]], histor
     assert [row.own() for row in world.registries] == before
     for registry in world.registries:
         authorities: dict[Any, set[str]] = {}
-        for row in registry.listed():
+        for row in registry.list_versions():
             authorities.setdefault(row.place, set()).add(row.authority)
         assert all(len(found) == 1 for found in authorities.values())
 
@@ -119,7 +119,7 @@ def test_a_plan_that_was_carried_out_leaves_nothing_to_do(history: list[tuple[st
     world.run(history)
     world.come_to_rest()
     source, target = world.registries[0], world.registries[1]
-    there = {row.uid: row for row in target.listed()}
-    plan = make_plan(RegistryComparison(source.listed(), there, source.authority, target.authority))
+    there = {row.uid: row for row in target.list_versions()}
+    plan = make_plan(RegistryComparison(source.list_versions(), there, source.authority, target.authority))
     assert plan.is_empty
     assert plan.conflicts == ()

@@ -63,11 +63,11 @@ class Model:
         rows = self.rows.get(name, [])
         return {number: row.text for number, row in enumerate(rows, 1) if row.live}
 
-    def shown(self, name: str) -> bool:
+    def is_visible(self, name: str) -> bool:
         """Whether the two dialects show the subject."""
         return name in self.rows and (not self.rows[name] or name in self.created or bool(self.live(name)))
 
-    def registered(self, name: str, text: str) -> int:
+    def register_text(self, name: str, text: str) -> int:
         """The ordinal a text has or gets."""
         for number, known in self.live(name).items():
             if known == text:
@@ -75,35 +75,35 @@ class Model:
         self.rows.setdefault(name, []).append(Row(text, live=True))
         return len(self.rows[name])
 
-    def expected(self, op: Op) -> tuple[int, str]:
+    def predict_answer(self, op: Op) -> tuple[int, str]:
         """Status and, where it is an id or a name, body of the answer; the model is as after it."""
         match op.door:
             case "post":
-                return 200, str(self.registered(op.name, op.text))
+                return 200, str(self.register_text(op.name, op.text))
             case "register":
-                return (404, "") if op.name not in self.rows else (200, str(self.registered(op.name, op.text) - 1))
+                return (404, "") if op.name not in self.rows else (200, str(self.register_text(op.name, op.text) - 1))
             case "after":
                 return self._after(op)
             case "tell":
-                self.registered(op.name, op.text)
+                self.register_text(op.name, op.text)
                 return 200, ""
             case "drop":
-                return self._dropped(op)
+                return self._drop_schema(op)
             case _:
-                if not self.shown(op.name):
+                if not self.is_visible(op.name):
                     self.rows.setdefault(op.name, [])
                     self.created.add(op.name)
                 return 200, op.name
 
     def _after(self, op: Op) -> tuple[int, str]:
         live = self.live(op.name)
-        if not self.shown(op.name) or (op.number and op.number not in live):
+        if not self.is_visible(op.name) or (op.number and op.number not in live):
             return 404, ""
         if op.number != max(live, default=0):
             return 409, ""
-        return 200, str(self.registered(op.name, op.text) - 1)
+        return 200, str(self.register_text(op.name, op.text) - 1)
 
-    def _dropped(self, op: Op) -> tuple[int, str]:
+    def _drop_schema(self, op: Op) -> tuple[int, str]:
         live = self.live(op.name)
         if op.number not in live:
             return 404, ""
@@ -119,7 +119,7 @@ class World:
         self.repo = repo
         self.plain = plain
 
-    async def done(self, op: Op) -> tuple[int, str]:
+    async def perform(self, op: Op) -> tuple[int, str]:
         """Status and body of an operation."""
         name = op.name.replace("/", "%2F")
         after = str(op.number - 1) if op.number else ""
@@ -142,7 +142,7 @@ class World:
     async def agrees(self, model: Model, name: str) -> None:
         """Every read of a subject says what the model says."""
         live, path = model.live(name), name.replace("/", "%2F")
-        shown = 200 if model.shown(name) else 404
+        shown = 200 if model.is_visible(name) else 404
         listed = await self.repo.get(f"/avro1124/schemas/{path}")
         assert listed.status_code == shown
         rows = await self.repo.get(f"/schema-repo/{path}/all", headers={"accept": "application/json"})
@@ -193,12 +193,12 @@ def test_three_dialects_tell_of_one_registry(world: tuple[World, Run], drawn: li
         assert (await there.plain.put("/config", json={"compatibility": "NONE"})).status_code == 200
         model = Model()
         for op in drawn:
-            status, body = model.expected(op)
-            told = await there.done(op)
+            status, body = model.predict_answer(op)
+            told = await there.perform(op)
             assert told[0] == status, (op, told)
             assert not body or told[1] == body, (op, told)
             await there.agrees(model, op.name)
-        groups = "".join(f"{name}\n" for name in sorted(model.rows) if model.shown(name))
+        groups = "".join(f"{name}\n" for name in sorted(model.rows) if model.is_visible(name))
         assert (await there.repo.get("/avro1124/schemas")).text == groups
         assert (await there.repo.get("/schema-repo")).text == groups
 
@@ -257,7 +257,7 @@ def test_anything_is_answered(
     """No request is a defect: the answer is one of the dialects' own, and an error says in text what is wrong."""
     there, run = world
 
-    async def asked() -> None:
+    async def ask_all() -> None:
         encoded = {name: value.encode("latin-1") for name, value in sent.items()}
         answer = await there.repo.request(method, "http://registry/" + "/".join(path), headers=encoded, content=body)
         assert answer.status_code < 500, answer.text
@@ -266,4 +266,4 @@ def test_anything_is_answered(
             assert answer.text.startswith("ERROR: ")
             assert answer.text.endswith("\n")
 
-    run(asked())
+    run(ask_all())

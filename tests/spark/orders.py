@@ -56,7 +56,7 @@ def datum(version: int, number: int) -> dict[str, Any]:
     return found
 
 
-def framed(document: Any, value: Any, schema_id: int) -> bytes:
+def frame_record(document: Any, value: Any, schema_id: int) -> bytes:
     """A framed record, as fastavro writes it."""
     out = io.BytesIO(struct.pack(">bI", 0, schema_id))
     out.seek(5)
@@ -66,7 +66,7 @@ def framed(document: Any, value: Any, schema_id: int) -> bytes:
 
 def order(version: int, schema_id: int, number: int) -> bytes:
     """A framed order."""
-    return framed(VERSIONS[version - 1], datum(version, number), schema_id)
+    return frame_record(VERSIONS[version - 1], datum(version, number), schema_id)
 
 
 def drop(folder: Path, name: str, frames: Sequence[bytes | None]) -> None:

@@ -15,7 +15,7 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
 from tests.spark.local_registry import LocalRegistry
-from tests.spark.orders import SUBJECT, V1, V2, V3, datum, framed, order
+from tests.spark.orders import SUBJECT, V1, V2, V3, datum, frame_record, order
 from tests.support.server_process import serving
 from typer.testing import CliRunner
 
@@ -41,10 +41,10 @@ def three(registry: LocalRegistry) -> LocalRegistry:
 
 def silent(number: int) -> bytes:
     """A record of version 3 whose note is null, and without places."""
-    return framed(V3, {**datum(3, number), "note": None, "places": {}}, 3)
+    return frame_record(V3, {**datum(3, number), "note": None, "places": {}}, 3)
 
 
-def stored() -> list[tuple[int, bytes | None]]:
+def make_records() -> list[tuple[int, bytes | None]]:
     """Times and records: 6 of id 1, 3 of id 3, one of an unknown id, one damaged, one unframed, one tombstone."""
     rows: list[tuple[int, bytes | None]] = [(START + n * DAY, order(1, 1, n)) for n in range(5)]
     rows += [(START + 20 * DAY + n, silent(n)) for n in range(3)]
@@ -55,7 +55,7 @@ def stored() -> list[tuple[int, bytes | None]]:
 
 def frame(spark: SparkSession) -> DataFrame:
     """The stored records in two partitions."""
-    return spark.createDataFrame(stored(), "at long, value binary").repartition(2)
+    return spark.createDataFrame(make_records(), "at long, value binary").repartition(2)
 
 
 def test_counts_versions_and_faults(spark: SparkSession, three: LocalRegistry) -> None:
@@ -70,7 +70,7 @@ def test_counts_versions_and_faults(spark: SparkSession, three: LocalRegistry) -
     assert found.unknown_ids == ["99"]
     assert found.unframed == {"2 bytes are too few for a frame: magic byte and id take 5": 1}
     assert found.ids[0].unreadable == {"the record ends inside a value": 1}
-    assert found.bytes == sum(len(value) for _, value in stored() if value is not None)
+    assert found.bytes == sum(len(value) for _, value in make_records() if value is not None)
     assert [(it.version, it.safe, it.records) for it in found.versions] == [(1, False, 6), (2, True, 0), (3, False, 3)]
     assert found.versions[0].why == "not safe: 6 records, last seen 2023-11-18T00:00:00Z"
     assert found.versions[1].why.startswith("safe to delete: no record here needs it; 2 records here could not be told")
@@ -163,7 +163,7 @@ class TestCommand:
 
     def test_text_json_and_html(self, three: LocalRegistry, tmp_path: Path) -> None:
         """Parquet files are counted; all three shapes tell the same, the page in a file of its own."""
-        times, values = zip(*stored(), strict=True)
+        times, values = zip(*make_records(), strict=True)
         table = pa.table(
             {"value": pa.array(values, pa.binary()), "at": [datetime.fromtimestamp(t / 1000, UTC) for t in times]}
         )
@@ -222,7 +222,7 @@ class TestCommand:
         """Dumps as JSON lines hold records as base64; partition and offset tell where they are."""
         lines = [
             json.dumps({"partition": 0, "offset": n, "value": None if value is None else b64encode(value).decode()})
-            for n, (_, value) in enumerate(stored())
+            for n, (_, value) in enumerate(make_records())
         ]
         (tmp_path / "dump.json").write_text("\n".join(lines))
         given = ["census", "--registry", three.url, "--data", str(tmp_path / "dump.json"), "--format", "json"]

@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
 from tests.spark.local_registry import LocalRegistry
-from tests.spark.orders import framed
+from tests.spark.orders import frame_record
 from typer.testing import CliRunner
 
 from stele.cli.app import app
@@ -62,20 +62,20 @@ OLD, NEW = schema(), schema({"name": "only", "type": "string", "default": ""})
 
 
 @pytest.fixture
-def stored(registry: LocalRegistry) -> list[tuple[bytes | None]]:
+def stored_records(registry: LocalRegistry) -> list[tuple[bytes | None]]:
     """30 readings of each of two versions, one damaged, one of an unknown id, a tombstone."""
     old, new = registry.add(SUBJECT, OLD), registry.add(SUBJECT, NEW)
-    records: list[bytes | None] = [framed(OLD, reading(n), old) for n in range(30)]
-    records += [framed(NEW, reading(n + 30, only="1", unset=f"set {n}" if n else None), new) for n in range(30)]
-    records += [framed(OLD, reading(1), old)[:-2], b"\0\0\0\0\x63", None]
+    records: list[bytes | None] = [frame_record(OLD, reading(n), old) for n in range(30)]
+    records += [frame_record(NEW, reading(n + 30, only="1", unset=f"set {n}" if n else None), new) for n in range(30)]
+    records += [frame_record(OLD, reading(1), old)[:-2], b"\0\0\0\0\x63", None]
     return [(record,) for record in records]
 
 
 def test_planted_drift_is_found(
-    spark: SparkSession, registry: LocalRegistry, stored: list[tuple[bytes | None]]
+    spark: SparkSession, registry: LocalRegistry, stored_records: list[tuple[bytes | None]]
 ) -> None:
     """Every planted finding comes out, nothing else; what is so for one version only is told of that one."""
-    df = spark.createDataFrame(stored, "value binary").repartition(2)
+    df = spark.createDataFrame(stored_records, "value binary").repartition(2)
     found = drift(df, subject=SUBJECT, registry=registry.url)
     assert (found.records, found.read) == (62, 60)
     assert [(it.path, it.kind, it.ids) for it in found.drifts] == [
@@ -96,13 +96,13 @@ def test_planted_drift_is_found(
 def test_the_command(
     spark: SparkSession,
     registry: LocalRegistry,
-    stored: list[tuple[bytes | None]],
+    stored_records: list[tuple[bytes | None]],
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """`stele drift` tells the same of a file, as a table and as JSON."""
     monkeypatch.setattr(type(spark), "stop", lambda session: None)
-    values = pa.array([value for (value,) in stored], pa.binary())
+    values = pa.array([value for (value,) in stored_records], pa.binary())
     pq.write_table(pa.table({"value": values}), tmp_path / "records.parquet")
     given = ["drift", "--registry", registry.url, "--data", str(tmp_path), "--subject", SUBJECT, "--engine", "python"]
     done = CliRunner().invoke(app, [*given, "-o", "json"])

@@ -46,7 +46,7 @@ def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         yield server.url
 
 
-def stored() -> list[tuple[str, bytes | None, int]]:
+def make_records() -> list[tuple[str, bytes | None, int]]:
     """Keys, records and offsets: 20 of id 1, 10 of id 2, one damaged, one of an unknown id, one tombstone."""
     records: list[bytes | None] = [order(1, 1, n) for n in range(20)] + [order(3, 2, n) for n in range(10)]
     records += [order(1, 1, 1)[:-2], b"\0\0\0\0\x63zz", None]
@@ -56,7 +56,7 @@ def stored() -> list[tuple[str, bytes | None, int]]:
 def test_to_the_newest_version_and_another_wire(spark: SparkSession, url: str) -> None:
     """All records get one schema, guid in a header; other columns and headers stay, bad ones are dead letters."""
     header = [("trace", b"1")]
-    rows = [(*row, header) for row in stored()]
+    rows = [(*row, header) for row in make_records()]
     columns = "key string, value binary, offset int, headers array<struct<key: string, value: binary>>"
     df = spark.createDataFrame(rows, columns)
     moved = migrate(df, subject=SUBJECT, registry=url, to_wire="confluent-header", headers="headers")
@@ -76,7 +76,7 @@ def test_to_the_newest_version_and_another_wire(spark: SparkSession, url: str) -
     assert (values[3].id, values[3].note, values[3].places) == (3, None, {})
     dead = {row.offset: row for row in moved.dead.collect()}
     assert {at: (row.error.schema_id, row.error.code, bytes(row.value)) for at, row in dead.items()} == {
-        30: ("1", "BAD_LENGTH", bytes(stored()[30][1] or b"")),
+        30: ("1", "BAD_LENGTH", bytes(make_records()[30][1] or b"")),
         31: ("99", "UNKNOWN_SCHEMA_ID", b"\0\0\0\0\x63zz"),
     }
     found = moved.count_records()
@@ -104,7 +104,7 @@ def test_unframed_records_get_a_frame(spark: SparkSession, url: str) -> None:
 
 def test_to_another_language(spark: SparkSession, url: str) -> None:
     """Avro becomes JSON by name; what has no place is named before, and back needs what the target demands."""
-    df = spark.createDataFrame(stored(), "key string, value binary, offset int")
+    df = spark.createDataFrame(make_records(), "key string, value binary, offset int")
     moved = migrate(df, subject=SUBJECT, registry=url, to_subject="orders-json")
     moved.every.persist()
     rows = {row.offset: row.value for row in moved.good.collect()}
@@ -120,7 +120,7 @@ def test_to_another_language(spark: SparkSession, url: str) -> None:
 
 def test_questions_that_make_no_sense(spark: SparkSession, url: str) -> None:
     """Unknown versions, columns, modes, and headers that are not there are errors before any job."""
-    df = spark.createDataFrame(stored(), "key string, value binary, headers int")
+    df = spark.createDataFrame(make_records(), "key string, value binary, headers int")
     with pytest.raises(VersionNotFound):
         migrate(df, subject=SUBJECT, registry=url, to_version=9)
     for more, why in (
@@ -150,7 +150,7 @@ class TestCommand:
 
     def test_written_beside_and_read_again(self, url: str, tmp_path: Path) -> None:
         """Counted, refused in place, written with dead letters beside, verified by value, appended, overwritten."""
-        keys, values, offsets = zip(*stored(), strict=True)
+        keys, values, offsets = zip(*make_records(), strict=True)
         table = pa.table({"key": list(keys), "value": pa.array(values, pa.binary()), "offset": list(offsets)})
         old, out = tmp_path / "old", tmp_path / "new"
         old.mkdir()

@@ -14,7 +14,7 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 from tests.spark.local_registry import LocalRegistry
-from tests.spark.orders import SUBJECT, V2, V3, VERSIONS, drop, framed, order
+from tests.spark.orders import SUBJECT, V2, V3, VERSIONS, drop, frame_record, order
 
 from stele.errors import Invalid, SubjectNotFound
 from stele.spark import declarative
@@ -241,7 +241,7 @@ def test_the_command_runs_a_pipeline_toml(tmp_path: Path, registry: LocalRegistr
     for name, text in {"spark-pipeline.yml": SPEC, "definitions/raw.py": RAW, "pipeline.toml": TOML}.items():
         (tmp_path / name).write_text(text.format(**known), encoding="utf-8")
     drop(tmp_path / "incoming", "1.parquet", [order(2, first, 1), order(3, second, 2)])
-    money = framed(REFUND, {"amount": 0.5}, refund)
+    money = frame_record(REFUND, {"amount": 0.5}, refund)
     drop(tmp_path / "mixed", "1.parquet", [order(2, first, 3), money, order(3, second, 4), b"neither"])
     command = [str(Path(sys.executable).with_name("spark-pipelines")), "run"]
     done = subprocess.run(command, cwd=tmp_path, env=ENVIRON, capture_output=True, text=True, timeout=600, check=False)

@@ -12,7 +12,7 @@ import pytest
 from pyspark.errors import StreamingQueryException
 from pyspark.sql import DataFrame, SparkSession
 from tests.spark.local_registry import LocalRegistry
-from tests.spark.orders import SUBJECT, V1, V2, V3, VERSIONS, drop, framed, order
+from tests.spark.orders import SUBJECT, V1, V2, V3, VERSIONS, drop, frame_record, order
 
 from stele.errors import Invalid
 from stele.spark import from_registry, to_registry
@@ -99,7 +99,7 @@ def test_types_apart(spark: SparkSession, registry: LocalRegistry) -> None:
     """One struct for each type, and JSON of anything where no type is named."""
     registry.add("place", V1["fields"][1]["type"])
     registry.add(SUBJECT, V2)
-    frames = [order(2, 2, 1), framed(V1["fields"][1]["type"], {"city": "Oslo"}, 1)]
+    frames = [order(2, 2, 1), frame_record(V1["fields"][1]["type"], {"city": "Oslo"}, 1)]
     df = from_registry(raw(spark, *frames), subject=[SUBJECT, "place"], registry=registry.url)
     assert df.select("value.*").columns == ["Order", "Place"]
     assert [tuple(row) for row in df.select("value.Order.id", "value.Place.city").collect()] == [

@@ -10,7 +10,7 @@ from pyspark.errors import PySparkException, StreamingQueryException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
 from tests.spark.local_registry import LocalRegistry
-from tests.spark.orders import SUBJECT, V1, V2, V3, datum, drop, framed, order
+from tests.spark.orders import SUBJECT, V1, V2, V3, datum, drop, frame_record, order
 
 from stele.client import SchemaReference, SchemaRegistryClient
 from stele.errors import ContentNotFound, EncodeError, Invalid, SubjectNotFound, VersionNotFound
@@ -118,7 +118,7 @@ def test_an_id_registered_after_planning_is_looked_up(spark: SparkSession, regis
     registry.heal()
     late = registry.add("other", V1 | {"doc": "the same again"})
     df = from_registry(
-        frame(spark, *(framed(V1, datum(1, number), late) for number in range(4))),
+        frame(spark, *(frame_record(V1, datum(1, number), late) for number in range(4))),
         subject=SUBJECT,
         registry=registry.url,
     )
@@ -144,7 +144,7 @@ def test_references_are_followed(spark: SparkSession, registry: LocalRegistry) -
     outer = {"type": "record", "name": "Trip", "fields": [{"name": "to", "type": "Place"}]}
     number = registry.add("trips", outer, SchemaReference("Place", "place", 1))
     spelled = {"type": "record", "name": "Trip", "fields": [{"name": "to", "type": place}]}
-    raw = frame(spark, framed(spelled, {"to": {"city": "Oslo"}}, number))
+    raw = frame(spark, frame_record(spelled, {"to": {"city": "Oslo"}}, number))
     assert (
         from_registry(raw, subject="trips", registry=registry.url).select("value.to.city").collect()[0].city == "Oslo"
     )

@@ -15,7 +15,7 @@ import pytest
 from pyspark.errors import SparkRuntimeException, StreamingQueryException
 from pyspark.sql import DataFrame, SparkSession
 from tests.spark.local_registry import LocalRegistry
-from tests.spark.orders import SUBJECT, V1, V2, V3, datum, drop, framed, order
+from tests.spark.orders import SUBJECT, V1, V2, V3, datum, drop, frame_record, order
 
 from stele.client import SchemaRegistryClient
 from stele.errors import Invalid
@@ -97,7 +97,9 @@ def test_ids_registered_later_are_asked_for_by_python(spark: SparkSession, three
 
     late = three.add("other", V1 | {"doc": "the same again"})
     wrong = three.add("wrong", {"type": "record", "name": "Order", "fields": [{"name": "id", "type": "string"}]})
-    frames = [framed(V1, datum(1, number), late) for number in range(20)] + [struct.pack(">bI", 0, wrong) + b"\2a"]
+    frames = [frame_record(V1, datum(1, number), late) for number in range(20)] + [
+        struct.pack(">bI", 0, wrong) + b"\2a"
+    ]
     for registry in (url, connect):
         three.heal()
         df = from_registry(frame(spark, *frames), subject=SUBJECT, registry=registry, engine="jvm", mode="PERMISSIVE")

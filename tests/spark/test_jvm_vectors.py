@@ -21,7 +21,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
 from tests.unit.spark import malformed, test_engines, test_recursion
-from tests.unit.spark.avro_cases import LEAVES, Cases, framed, schema, unframed
+from tests.unit.spark.avro_cases import LEAVES, Cases, frame_record, read_record, schema
 
 from stele.errors import EncodeError
 from stele.formats.avro import AvroSchema
@@ -224,7 +224,7 @@ def arguments(test: Any, engine: Engine) -> Iterator[dict[str, Any]]:
 
 
 @pytest.fixture(scope="module")
-def recorded() -> Recorder:
+def full_recorder() -> Recorder:
     """All that the tests of the other engines decode and encode."""
     recorder = Recorder()
     for test in (*vars(test_engines).values(), *vars(test_recursion).values()):
@@ -240,17 +240,17 @@ def recorded() -> Recorder:
     return recorder
 
 
-def test_all_vectors_decode_alike(jvm: SparkSession, recorded: Recorder) -> None:
+def test_all_vectors_decode_alike(jvm: SparkSession, full_recorder: Recorder) -> None:
     """What the tests of the other engines decode, this one reads alike, or refuses for the same reason and place."""
-    bad, _ = agree(jvm, recorded.cases, "python")
+    bad, _ = agree(jvm, full_recorder.cases, "python")
     assert bad > 30
 
 
-def test_all_vectors_are_written_alike(jvm: SparkSession, recorded: Recorder) -> None:
+def test_all_vectors_are_written_alike(jvm: SparkSession, full_recorder: Recorder) -> None:
     """What the tests of the other engines encode becomes the same bytes; columns the jar cannot take are few."""
     written = 0
-    for begin in range(0, len(recorded.rows), BESIDE):
-        some = [row for row in recorded.rows[begin : begin + BESIDE] if takes(jvm, row)]
+    for begin in range(0, len(full_recorder.rows), BESIDE):
+        some = [row for row in full_recorder.rows[begin : begin + BESIDE] if takes(jvm, row)]
         calls = []
         for place, row in enumerate(some):
             whole = f.struct(f.col(f"c{place}").alias("value"))
@@ -282,7 +282,8 @@ def mutants(seeds: Sequence[int], records: int) -> list[Case]:
         cases = Cases(seed)
         document, make = cases.record()
         frames = [
-            test_engines.mutate_frame(cases.random, framed(document, make(cases.random)[0])) for _ in range(records)
+            test_engines.mutate_frame(cases.random, frame_record(document, make(cases.random)[0]))
+            for _ in range(records)
         ]
         made.append(Case(schema(document), {1: schema(document)}.get, pa.array(frames, pa.binary())))
     return made
@@ -367,7 +368,7 @@ def test_java_avro_reads_the_same(jvm: SparkSession, tmp_path: Path) -> None:
         path = tmp_path / f"{seed}.avro"
         with path.open("wb") as out:
             fastavro.writer(out, fastavro.parse_schema(document), data)
-        frames = pa.array([framed(document, datum) for datum in data], pa.binary())
+        frames = pa.array([frame_record(document, datum) for datum in data], pa.binary())
         made.append(Case(schema(document), {1: schema(document)}.get, frames))
         oracles.append(
             jvm.read.format("org.apache.spark.sql.avro.AvroFileFormat").load(str(path)).coalesce(1).toArrow()
@@ -387,11 +388,11 @@ def test_fastavro_reads_what_is_written(jvm: SparkSession) -> None:
         document = test_engines.record(("a", kind), ("b", ["null", kind]))
         random = Random(5)
         data = [{"a": make(random)[0], "b": make(random)[0] if n % 2 else None} for n in range(8)]
-        column = pa.array([framed(document, datum) for datum in data], pa.binary())
+        column = pa.array([frame_record(document, datum) for datum in data], pa.binary())
         resolver = Resolver(schema(document), for_spark=True)
         answers = WriterPrograms(resolver, {1: schema(document)}.get)
         df = table(jvm, [column]).select(decoding(f.col("c0"), answers, [1]).alias("r"))
         again = df.select(encoding(f.struct("r.value.*"), resolver, 1, whole=False).alias("v")).toArrow()
         frames = again.column(0).to_pylist()
         assert frames == column.to_pylist()
-        assert [unframed(document, frame) for frame in frames] == data
+        assert [read_record(document, frame) for frame in frames] == data

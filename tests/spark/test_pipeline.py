@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import os
 import signal
 import subprocess
@@ -17,7 +18,7 @@ import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 from tests.spark.local_registry import LocalRegistry
-from tests.spark.orders import SUBJECT, V1, V2, V3, drop, framed, order
+from tests.spark.orders import SUBJECT, V1, V2, V3, drop, frame_record, order
 
 from stele.client import SchemaRegistryClient
 from stele.errors import Conflict, DecodeError, Invalid, NotFound, StoreError, SubjectNotFound, Unavailable
@@ -25,6 +26,7 @@ from stele.spark import PipelineConfig, iceberg_dataframe, load_config, run_pipe
 from stele.spark.pipeline import BatchReport, PipelineFailed, open_table
 from stele.spark.pipeline.batch import BatchRunner
 from stele.spark.pipeline.config import SourceConfig, TriggerConfig
+from stele.spark.pipeline.journal import BatchJournal
 from stele.spark.pipeline.sinks import iceberg
 
 TOML = """
@@ -146,6 +148,23 @@ def test_bad_records_go_beside_the_table(spark: SparkSession, registry: LocalReg
     assert again.batches == 0, "nothing new, nothing done"
 
 
+def test_a_report_keeps_samples_of_dead_letters(spark: SparkSession, registry: LocalRegistry, tmp_path: Path) -> None:
+    """So many of each code as the file says: code, reason, place and the first bytes."""
+    registry.add(SUBJECT, V1)
+    settings = config(tmp_path, registry.url, more="[dead_letter]\nsamples = 1")
+    unknown = b"\0\0\0\0\x63" + b"z" * 2_000
+    drop(tmp_path / "in", "a.parquet", [unknown, unknown, order(1, 1, 1)[:-1], order(1, 1, 7)])
+    run_pipeline(settings, spark=spark)
+    (report,) = BatchJournal(settings.checkpoint).read_reports()
+    assert report.dead_letters == 3
+    assert sorted(sample.code for sample in report.samples) == sorted(report.codes)
+    samples = {sample.bytes: sample for sample in report.samples}
+    assert base64.b64decode(samples[len(unknown)].value) == unknown[:1024]
+    short = samples[len(order(1, 1, 1)) - 1]
+    assert base64.b64decode(short.value) == order(1, 1, 1)[:-1]
+    assert (short.reason, short.place.endswith("in/a.parquet")) == ("the record ends inside a value", True)
+
+
 def test_failfast_stops_and_goes_on_where_it_stopped(
     spark: SparkSession, registry: LocalRegistry, tmp_path: Path
 ) -> None:
@@ -208,7 +227,7 @@ def test_what_the_table_cannot_take_is_a_conflict(spark: SparkSession, registry:
     run_pipeline(settings, spark=spark)
     changed = {"type": "record", "name": "Order", "fields": [{"name": "id", "type": "string"}]}
     number = registry.add(SUBJECT, changed)
-    drop(tmp_path / "in", "b.parquet", [framed(changed, {"id": "x"}, number)])
+    drop(tmp_path / "in", "b.parquet", [frame_record(changed, {"id": "x"}, number)])
     with pytest.raises(
         Conflict, match="cannot take version 2 of orders-value: column id: it is int and cannot become string"
     ):

@@ -9,7 +9,7 @@ import msgspec
 import pytest
 from pyspark.sql import SparkSession
 from tests.spark.local_registry import LocalRegistry
-from tests.spark.orders import SUBJECT, V1, V3, datum, drop, framed, order
+from tests.spark.orders import SUBJECT, V1, V3, datum, drop, frame_record, order
 
 from stele.errors import Conflict, Invalid, StoreError
 from stele.spark.pipeline import (
@@ -70,8 +70,8 @@ subject = "customers-value"
 table = "shop.customers"
 """
     settings = config(tmp_path, registry.url, source="", table='keep = ["source"]' + routes)
-    strange = framed({"type": "record", "name": "Other", "fields": []}, {}, 3)
-    drop(tmp_path / "in", "a.parquet", [order(1, 1, 1), framed(CUSTOMER, {"name": "Ann"}, 2), strange, None])
+    strange = frame_record({"type": "record", "name": "Other", "fields": []}, {}, 3)
+    drop(tmp_path / "in", "a.parquet", [order(1, 1, 1), frame_record(CUSTOMER, {"name": "Ann"}, 2), strange, None])
     report = run_pipeline(settings, spark=spark)
     assert (report.rows, report.dead_letters, report.tombstones) == (2, 1, 1)
     assert report.tables == {"shop.orders": 1, "shop.customers": 1}
@@ -172,7 +172,7 @@ def test_renamed_fields_rename_their_columns(spark: SparkSession, registry: Loca
     apply_plan(settings, spark=spark)
     value = datum(1, 2)
     value = {"number": 2, "place": {"town": "here"}, "tags": value["tags"]}
-    drop(tmp_path / "in", "b.parquet", [framed(renamed, value, 2), order(1, 1, 3)])
+    drop(tmp_path / "in", "b.parquet", [frame_record(renamed, value, 2), order(1, 1, 3)])
     run_pipeline(settings, spark=spark)
     found = sorted((row["number"], row["place"]["town"]) for row in rows(spark, settings))  # type: ignore[index]  # structs
     assert found == [(1, "city 1"), (2, "here"), (3, "city 3")]

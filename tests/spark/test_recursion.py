@@ -9,7 +9,7 @@ import pytest
 from pyspark.errors import SparkRuntimeException
 from pyspark.sql import DataFrame, SparkSession
 from tests.spark.local_registry import LocalRegistry
-from tests.spark.orders import framed
+from tests.spark.orders import frame_record
 
 from stele.errors import EncodeError, Invalid
 from stele.spark import from_registry, to_registry
@@ -48,10 +48,15 @@ def test_levels(spark: SparkSession, registry: LocalRegistry, engine: str) -> No
     An id registered later is read by the same levels, and what was read is written as it was.
     """
     number = registry.add("nodes", NODE)
-    frames = [framed(NODE, chain(length), number) for length in (1, 2, 3)]
+    frames = [frame_record(NODE, chain(length), number) for length in (1, 2, 3)]
     late = registry.add("other", NODE | {"doc": "the same again"})
     flat = registry.add("flat", FLAT)
-    more = [framed(NODE, chain(2), late), framed(FLAT, {"v": 7}, flat), framed(NODE, chain(3), late), None]
+    more = [
+        frame_record(NODE, chain(2), late),
+        frame_record(FLAT, {"v": 7}, flat),
+        frame_record(NODE, chain(3), late),
+        None,
+    ]
     options: dict[str, Any] = {"subject": "nodes", "registry": registry.url, "engine": engine, "recursion": 1}
     df = from_registry(frame(spark, *frames, *more), mode="PERMISSIVE", **options)
     assert df.schema["value"].dataType.simpleString() == "struct<v:int,next:struct<v:int,d:string>,d:string>"

@@ -21,8 +21,9 @@ from stele.client import SchemaRegistryClient
 from stele.errors import AlreadyExists, EncodeError, Invalid, NotFound, SubjectNotFound
 from stele.spark import create_stream, describe_stream, drop_stream, list_streams, read_stream, script, sql
 from stele.spark.stream_sql import RequestedColumn, StatementInvalid, StreamNotFound
-from stele.spark.stream_sql.stream_catalog import can_cast_losslessly
+from stele.spark.stream_sql.stream_catalog import ColumnInvalid, can_cast_losslessly, select_columns
 from stele.spark.stream_sql.tokens import quote_string
+from stele.spark.types import from_spark, to_spark
 from stele.wire.pravega import SNAPPY
 
 
@@ -46,7 +47,7 @@ def rows(df: DataFrame) -> list[tuple[Any, ...]]:
     return sorted(tuple(row) for row in df.collect())
 
 
-def seen(df: DataFrame) -> list[tuple[Any, ...]]:
+def collect_stream(df: DataFrame) -> list[tuple[Any, ...]]:
     """What a streaming DataFrame gives until all there is is read, in order."""
     assert df.isStreaming
     query = df.writeStream.format("memory").queryName("seen").trigger(availableNow=True).start()
@@ -62,8 +63,8 @@ def test_a_stream_is_a_table_without_a_schema_written(spark: SparkSession, order
         (1, "city 1", 1),
         (2, "city 2", 2),
     ]
-    assert seen(sql(spark, "SELECT STREAM id, place.city FROM orders WHERE orders.id > 1")) == [(2, "city 2")]
-    assert seen(sql(spark, "SELECT s.id, o.id FROM STREAM(orders) s JOIN Orders o ON s.id = o.id + 1")) == [
+    assert collect_stream(sql(spark, "SELECT STREAM id, place.city FROM orders WHERE orders.id > 1")) == [(2, "city 2")]
+    assert collect_stream(sql(spark, "SELECT s.id, o.id FROM STREAM(orders) s JOIN Orders o ON s.id = o.id + 1")) == [
         (1, 0),
         (2, 1),
     ]
@@ -144,6 +145,52 @@ def test_the_statement_of_rip_42(spark: SparkSession, registry: LocalRegistry, o
         create_stream(spark, "t", path=str(orders), topic="topic", value_format="avro")
 
 
+RIP_42 = {
+    "BOOLEAN": "boolean",
+    "INT8": "tinyint",
+    "INT16": "smallint",
+    "INT32": "int",
+    "INT64": "bigint",
+    "FLOAT": "float",
+    "FLOATE": "float",
+    "DOUBLE": "double",
+    "BYTES": "binary",
+    "STRING": "string",
+    "TIMESTAMP": "timestamp",
+}
+"""The primitive types of RIP-42, with the slip of the proposal, and Spark's word for each."""
+ARROW = {"tinyint": "int8", "smallint": "int16", "int": "int32", "bigint": "int64", "boolean": "bool"} | {
+    "timestamp": "timestamp[us, tz=UTC]"
+}
+
+
+def test_27_columns_may_have_the_types_of_rip_42(spark: SparkSession) -> None:
+    """27: a column list takes each primitive type of RIP-42, in any case; the type comes back from Spark and Arrow."""
+    held = spark.createDataFrame([], ", ".join(f"c{at} {word}" for at, word in enumerate(RIP_42.values())))
+    for spelled in (str.upper, str.lower):
+        wanted = [RequestedColumn(f"c{at}", spelled(name)) for at, name in enumerate(RIP_42)]
+        df = held.select(*select_columns(held, wanted, [], "the stream"))
+        assert [kind for _, kind in df.dtypes] == list(RIP_42.values())
+    model, losses = from_spark(df.schema)
+    assert to_spark(model)[0] == df.schema
+    assert not losses
+    assert [str(kind) for kind in df.toArrow().schema.types] == [ARROW.get(word, word) for word in RIP_42.values()]
+
+
+def test_names_of_fields_are_no_types(spark: SparkSession) -> None:
+    """A field of a struct may be called as a type is: only its type is read in the words of RIP-42."""
+    held = spark.createDataFrame([], "s struct<char: tinyint, int8: string, `bytes`: array<binary>>")
+    for text in (
+        "STRUCT<char: INT8, int8: VARCHAR(9), `bytes`: ARRAY<BYTES>>",
+        "STRUCT<char INT8, int8 CHAR(3) COMMENT 'INT8', bytes ARRAY<BYTES>>",
+    ):
+        df = held.select(*select_columns(held, [RequestedColumn("s", text)], [], "the stream"))
+        assert df.dtypes == [("s", "struct<char:tinyint,int8:string,bytes:array<binary>>")]
+    for wrong in ("INT128", "STRUCT", "STRING(3)", "ARRAY<INT8"):
+        with pytest.raises(ColumnInvalid, match="is not a Spark type"):
+            select_columns(held, [RequestedColumn("s", wrong)], [], "the stream")
+
+
 def test_a_stream_of_pravega(spark: SparkSession, registry: LocalRegistry, orders: Path) -> None:
     """PRAVEGA-STREAM names group and encodings; its events are where the session says, or the error says what to do."""
     registry.add("scope/sensorDataStream", V1)
@@ -161,7 +208,7 @@ def test_a_stream_of_pravega(spark: SparkSession, registry: LocalRegistry, order
     sql(spark, f"SET stele.pravega.path={orders.parent}/{{scope}}/{{stream}}")
     sql(spark, text)
     assert rows(sql(spark, "SELECT id, _schema_id FROM sensorData")) == [(3, 0), (4, 0)]
-    assert seen(sql(spark, "SELECT id FROM STREAM(sensorData)")) == [(3,), (4,)]
+    assert collect_stream(sql(spark, "SELECT id FROM STREAM(sensorData)")) == [(3,), (4,)]
     assert describe_stream(spark, "sensordata").subjects == "scope/sensorDataStream"
     registry.add_encoding("scope/sensorDataStream", 1, SNAPPY)
     facts = {row.col_name: row.data_type for row in sql(spark, "DESCRIBE sensorData").collect()}
@@ -200,7 +247,7 @@ def test_bad_records_are_as_the_mode_says(spark: SparkSession, orders: Path) -> 
     assert rows(sql(spark, "SELECT count(*) FROM deadletter")) == [(4,)]
     dead = sql(spark, "SELECT _value, left(_error.reason, 8) FROM deadletter$dead")
     assert [(bytes(row[0]), row[1]) for row in dead.collect()] == [(b"xx", "no frame")]
-    assert seen(sql(spark, "SELECT STREAM left(deadletter$dead._error.reason, 8) FROM deadletter$dead")) == [
+    assert collect_stream(sql(spark, "SELECT STREAM left(deadletter$dead._error.reason, 8) FROM deadletter$dead")) == [
         ("no frame",)
     ]
     assert rows(spark.sql("SELECT count(*) FROM `deadletter$dead`")) == [(1,)]
@@ -241,7 +288,7 @@ def test_sources_and_shapes_of_files(
         shape = {"single": "binaryFile", "empty": "parquet"}.get(kind, kind)
         create_stream(spark, kind, path=str(tmp_path / kind), format=shape, subject=SUBJECT)
         assert rows(sql(spark, f"SELECT id FROM {kind}")) == [(number,) for number in expected]
-    assert seen(sql(spark, "SELECT STREAM id FROM json")) == [(0,), (1,), (2,)]
+    assert collect_stream(sql(spark, "SELECT STREAM id FROM json")) == [(0,), (1,), (2,)]
     more = {"source": "parquet", "option.pathGlobFilter": "*.parquet", "path": str(orders)}
     create_stream(spark, "sourced", more, subject=SUBJECT)
     assert sql(spark, "SELECT * FROM sourced").count() == 3

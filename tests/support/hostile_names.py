@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,7 +13,7 @@ import httpx
 
 from stele.core.audit_chain import AuditEntry
 from stele.service.audit_file import AuditFile
-from stele.spark.pipeline.journal import BatchEntry, BatchJournal, BatchReport
+from stele.spark.pipeline.journal import BatchEntry, BatchJournal, BatchReport, DeadLetterSample
 from stele.spark.pipeline.schema_evolution import ColumnChange, TableChange
 
 SCRIPT = "<script>alert(1)</script>"
@@ -51,10 +52,22 @@ def write_files(folder: Path) -> dict[str, str]:
     tables = {text: 1}
     reasons = {text: 2}
     versions = {NAMES[0]: 1, NAMES[5]: 1}
+    sample = DeadLetterSample(text, text, base64.b64encode(SCRIPT.encode()).decode(), 9, text)
+    codes = {text: 2}
     report = BatchReport(
-        0, at=1.0, tables=tables, dead_letters=2, reasons=reasons, codes={text: 2}, versions=versions, changes=(change,)
+        0,
+        1.0,
+        0,
+        2,
+        tables=tables,
+        reasons=reasons,
+        codes=codes,
+        versions=versions,
+        changes=(change,),
+        samples=(sample,),
     )
     journal.finish_batch(entry, report)
+    journal.save_lag({text: 1, f"{text}2": 2})
     details = {"method": "GET", "path": f"/{text}", "status": 403, "operation": "read", "resource": text}
     file = AuditFile(folder / "audit.jsonl")
     file.append([AuditEntry(1, "refused", actor=text, address=text, details=details)], 1)

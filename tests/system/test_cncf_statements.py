@@ -315,7 +315,7 @@ def test_18_a_prefix_filter_gets_its_group_alone(chain: Chain) -> None:
 
 
 def test_19_subscriptions_are_managed(chain: Chain) -> None:
-    """19: a subscription is made, read, replaced and ended; an unknown dialect is 400; secrets are not shown."""
+    """19: a subscription is made, read, replaced and ended; unknown dialects and sources are 400; no secrets."""
     body = {
         "sink": "http://127.0.0.1:9/none",
         "protocol": "HTTP",
@@ -334,6 +334,9 @@ def test_19_subscriptions_are_managed(chain: Chain) -> None:
     for filters in ([{"jsonpath": "$.type"}], [{"exact": {}}], [{"exact": {"type": "t"}, "prefix": {"type": "t"}}]):
         assert chain.b.post("/subscriptions", json={**body, "filters": filters}).status_code == 400
         assert chain.b.put(place, json={**body, "filters": filters}).status_code == 400
+    elsewhere = {**body, "source": "http://a.example"}
+    assert chain.b.post("/subscriptions", json=elsewhere).status_code == 400
+    assert chain.b.put(place, json=elsewhere).status_code == 400
     ended = chain.b.delete(place)
     assert ended.status_code == 200
     assert [chain.b.request(method, place).status_code for method in ("GET", "DELETE")] == [404, 404]

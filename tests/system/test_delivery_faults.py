@@ -86,7 +86,7 @@ def run_faults(receivers: Mapping[str, Receiver], folder: Path) -> dict[str, lis
 
 
 @pytest.fixture(scope="module")
-def arrived(
+def events_by_transport(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[dict[str, list[Event]]]:
     """Events by transport, after faults that all transports of a group had together."""
@@ -98,16 +98,16 @@ def arrived(
 
 
 @pytest.mark.parametrize(
-    ("arrived", "transport"),
+    ("events_by_transport", "transport"),
     [
         (("webhook",), "webhook"),
         *(pytest.param(BROKERS, name, marks=pytest.mark.servers) for name in BROKERS),
     ],
-    indirect=["arrived"],
+    indirect=["events_by_transport"],
 )
-def test_every_change_comes_in_order(arrived: dict[str, list[Event]], transport: str) -> None:
+def test_every_change_comes_in_order(events_by_transport: dict[str, list[Event]], transport: str) -> None:
     """Nothing is lost and nothing is out of order, though the sender was killed and the receiver was away."""
-    events = arrived[transport]
+    events = events_by_transport[transport]
     for subject in SUBJECTS:
         assert list_versions(events, subject) == list(range(1, ROUNDS + 1))
     known = {(event["source"], event["id"]): event for event in events}

@@ -131,3 +131,52 @@ def test_pause_reset_and_bad_settings(pair: Pair) -> None:
     start_exporter(pair, "nowhere", subjects=["rest-*"], config={})
     wait_for(lambda: status(pair, "nowhere")["state"], "ERROR")
     assert "schema.registry.url" in status(pair, "nowhere")["trace"]
+
+
+def delete_for_good(client: httpx.Client, subject: str) -> None:
+    """Delete a subject, softly and then for good."""
+    for query in ("", "?permanent=true"):
+        assert client.delete(f"/subjects/{subject}{query}").is_success
+
+
+def test_what_was_made_again_replaces_what_was_there(pair: Pair) -> None:
+    """Deleted and made again while the exporter rests, also softly deleted once more: the new versions are there."""
+    names = ("again-a", "again-b", "again-c")
+    for name in names:
+        register(pair.here, name, '"int"')
+    register(pair.here, "again-b", '"long"')
+    start_exporter(pair, "remaker", subjects=["again-*"])
+    wait_for(lambda: set(names) <= set(pair.there.get("/subjects").json()), True)
+    pair.here.put("/exporters/remaker/pause")
+    for name in names:
+        delete_for_good(pair.here, name)
+    new = [register(pair.here, name, '"bytes"') for name in names]
+    pair.here.delete("/subjects/again-c")
+    pair.here.put("/exporters/remaker/resume")
+    wait_for(lambda: [pair.there.get(f"/subjects/{name}/versions/1").json().get("id") for name in names[:2]], new[:2])
+    assert pair.there.get("/subjects/again-b/versions").json() == [1]
+    wait_for(lambda: "again-c" in pair.there.get("/subjects").json(), False)
+    assert pair.there.get("/subjects/again-c/versions/1?deleted=true").json()["schema"] == '"bytes"'
+    assert status(pair, "remaker")["state"] == "RUNNING"
+    pair.here.put("/exporters/remaker/reset")
+    wait_for(lambda: status(pair, "remaker")["state"], "RUNNING")
+    assert [pair.there.get(f"/subjects/{name}/versions/1").json().get("id") for name in names[:2]] == new[:2]
+
+
+def test_what_others_have_there_stays(pair: Pair) -> None:
+    """A deletion here deletes nothing of others there, and nothing is added to a subject of others."""
+    own = register(pair.there, "mine-a", '{"type": "fixed", "name": "F", "size": 3}')
+    register(pair.there, "mine-b", '{"type": "fixed", "name": "F", "size": 4}')
+    pair.here.put("/config/mine-b", json={"compatibility": "NONE"})
+    register(pair.here, "mine-a", '"int"')
+    delete_for_good(pair.here, "mine-a")
+    register(pair.here, "mine-b", '"int"')
+    register(pair.here, "mine-b", '"string"')
+    pair.here.delete("/subjects/mine-b/versions/1")
+    pair.here.delete("/subjects/mine-b/versions/1?permanent=true")
+    start_exporter(pair, "intruder", subjects=["mine-*"])
+    wait_for(lambda: status(pair, "intruder")["state"], "ERROR")
+    assert "version 1 there" in status(pair, "intruder")["trace"]
+    assert pair.there.get("/subjects/mine-a/versions/1").json()["id"] == own
+    assert pair.there.get("/subjects/mine-b/versions").json() == [1]
+    assert pair.there.get("/mode/mine-b").status_code == 404

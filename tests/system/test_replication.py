@@ -190,6 +190,21 @@ def test_a_killed_target_goes_on(tmp_path: Path, servers: dict[str, httpx.Client
         assert len(registered) == len({row["subject"] for row in registered}) == 300
 
 
+def test_a_node_tells_of_each_of_many_replications(servers: dict[str, httpx.Client]) -> None:
+    """Replications that have nothing to bring say that they follow, one that cannot says why, and its lag grows."""
+    a, c = servers["a"], servers["c"]
+    idle = [f"idle-{number}" for number in range(5)]
+    for name in idle:
+        create(c, name, "pull", str(a.base_url), subjects=["no-such-*"])
+    create(c, "unreachable", "pull", "http://127.0.0.1:1")
+    wait_for(lambda: [status(c, name).get("phase") for name in idle], ["following"] * 5)
+    wait_for(lambda: status(c, "unreachable").get("phase"), "failing")
+    assert status(c, "unreachable")["last_error"] == "Unavailable"
+    assert c.get("/api/replications/unreachable").json()["lag_seconds"] > 0
+    for name in (*idle, "unreachable"):
+        c.delete(f"/api/replications/{name}")
+
+
 def test_nodes_share_replications_and_take_over(tmp_path: Path, servers: dict[str, httpx.Client]) -> None:
     """Two nodes share three replications; after kill -9 of one the other has all within ten seconds, nothing twice."""
     a = servers["a"]

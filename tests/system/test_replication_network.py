@@ -5,23 +5,43 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
+from typing import NamedTuple
 
 import httpx
 import pytest
 from tests.support.server_process import free_port, serving, wait_ready
-from tests.system.linearizability.network import Link, NodeNetwork, open_network
+from tests.system.linearizability.network import Link, NodeNetwork, open_network, open_relay
 from tests.system.test_replication import create, environ_of, register, status, uris, wait_for
 
 pytestmark = pytest.mark.servers
 
 
+TOPOLOGIES = {
+    "peers": [(0, "pull", 1), (1, "pull", 0)],
+    "hub": [(0, "push", 1), (2, "pull", 1)],
+    "star": [(0, "push", 1), (2, "push", 1), (2, "pull", 1)],
+    "ring": [(0, "pull", 2), (1, "pull", 0), (2, "pull", 1)],
+    "several ways": [(1, "pull", 0), (2, "pull", 0), (1, "push", 2)],
+}
+"""Which registry replicates which way with which other one."""
+
+
+class Site(NamedTuple):
+    """A registry in a network of its own; its port is the same for the test and for the other registries."""
+
+    client: httpx.Client
+    network: NodeNetwork
+    port: int
+
+
 @contextmanager
-def serving_in(network: NodeNetwork, folder: Path, name: str) -> Iterator[str]:
+def serving_in(network: NodeNetwork, folder: Path, name: str, port: int = 0) -> Iterator[str]:
     """A registry in a network namespace; its address."""
-    port = free_port()
+    port = port or free_port()
     command = [sys.executable, "-m", "stele.cli", "serve", "--host", "0.0.0.0", "--port", str(port)]
     command += ["--insecure", "--log-level", "error", "--store", f"sqlite:///{folder}/{name}.db"]
     environ = {**os.environ, **environ_of(name), "STELE_ALLOWED_HOSTS": "*"}
@@ -66,3 +86,81 @@ def test_cut_links_between_three_registries(tmp_path: Path) -> None:
             wait_for(lambda client=client: uris(client), uris(here), 120)  # type: ignore[misc]  # bound now
             assert status(client, "from-source").get("conflict_count", 0) == 0
             assert client.get("/subjects/s-3/versions/latest").json()["schema"] == '"int"'
+
+
+@pytest.fixture(scope="module")
+def sites(tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[Site]]:
+    """Three registries, each in a network of its own, which reach one another by their ports."""
+    folder = tmp_path_factory.mktemp("sites")
+    ports = [free_port() for _ in range(3)]
+    with ExitStack() as stack:
+        found = []
+        for number, port in enumerate(ports):
+            others = [other for other in ports if other != port]
+            network = stack.enter_context(open_network(number, others))
+            stack.enter_context(open_relay(port, network.address))
+            url = stack.enter_context(serving_in(network, folder, f"site-{number}", port))
+            client = stack.enter_context(httpx.Client(base_url=url, timeout=30))
+            found.append(Site(client, network, port))
+        yield found
+
+
+def find_origins(links: list[tuple[int, str, int]], site: int) -> set[int]:
+    """Return the registries whose schemas a registry gets in the end, itself among them."""
+    found = {site}
+    while True:
+        more = {other for at, way, other in links if way == "pull" and at in found}
+        more |= {at for at, way, other in links if way == "push" and other in found}
+        if more <= found:
+            return found
+        found |= more
+
+
+def list_uris(site: Site, prefix: str) -> list[str]:
+    """URIs of the live versions of subjects that begin so, sorted."""
+    rows = site.client.post("/api/versions/read", json={}).json()["versions"]
+    return sorted(row["uri"] for row in rows if "state" not in row and row["subject"].startswith(prefix))
+
+
+@pytest.mark.parametrize("topology", TOPOLOGIES)
+def test_every_topology_converges(sites: list[Site], topology: str) -> None:
+    """Links are cut both ways while versions come, go and come again: all have the same URIs, each of them once."""
+    links, prefix = TOPOLOGIES[topology], topology.replace(" ", "-")
+    for at, way, other in links:
+        url = f"http://127.0.0.1:{sites[other].port}"
+        create(sites[at].client, f"{prefix}-{way}-{other}", way, url, subjects=[f"{prefix}-*"])
+    for round_number in range(6):
+        for number, site in enumerate(sites):
+            if round_number in {1, 2} and number == 1:
+                continue  # nobody reaches it
+            register(site.client, f"{prefix}-{number}-{round_number}")
+        if round_number == 0:
+            sites[1].network.cut(Link.CLIENTS)
+        if round_number in {2, 4}:
+            time.sleep(1.0)  # requests are under way that nobody answers
+        if round_number == 2:
+            sites[1].network.heal(Link.CLIENTS)
+            sites[2].network.cut(Link.STORE)
+            sites[0].network.cut(Link.STORE)
+        if round_number == 3:
+            for number, site in enumerate(sites):
+                for query in ("", "?permanent=true"):
+                    site.client.delete(f"/subjects/{prefix}-{number}-0{query}").raise_for_status()
+                register(site.client, f"{prefix}-{number}-0", '"int"')
+        if round_number == 4:
+            sites[0].network.heal(Link.STORE)
+            sites[2].network.heal(Link.STORE)
+    own = [
+        [uri for uri in list_uris(site, prefix) if uri.startswith(f"http://site-{number}.example")]
+        for number, site in enumerate(sites)
+    ]
+    assert [len(rows) for rows in own] == [6, 4, 6]
+    for number, site in enumerate(sites):
+        expected = sorted(uri for origin in find_origins(links, number) for uri in own[origin])
+        wait_for(lambda site=site: list_uris(site, prefix), expected, 120)  # type: ignore[misc]  # bound now
+        for origin in find_origins(links, number):
+            assert site.client.get(f"/subjects/{prefix}-{origin}-0/versions/latest").json()["schema"] == '"int"'
+    for at, way, other in links:
+        name = f"{prefix}-{way}-{other}"
+        assert status(sites[at].client, name).get("conflict_count", 0) == 0
+        sites[at].client.delete(f"/api/replications/{name}").raise_for_status()

@@ -123,13 +123,15 @@ async def test_an_older_release_stops_at_a_record_of_a_newer_one(kind: str, tmp_
         log = await open_log(store)
         await _append(log, record)
         head = await log.head()
-        assert _register(old.url, "after") == 500
-        assert call(f"{old.url}/subjects").status == 500
+        refused = f"Record {head} of the log is of a newer release: {said}; upgrade this node"
+        assert _register(old.url, "after") == 503
+        answer = call(f"{old.url}/subjects")
+        assert (answer.status, answer.body) == (503, {"error_code": 503, "message": refused})
         until = time.monotonic() + 30
         while (answer := call(f"{old.url}/health/ready")).status == 200:
             assert time.monotonic() < until
             await asyncio.sleep(0.05)
-        assert answer.body["reason"] == f"Record {head} of the log is of a newer release: {said}; upgrade this node"
+        assert answer.body["reason"] == refused
         assert call(f"{old.url}/health/live").status == 200
     for arguments, code in ((["serve", "--port", "0"], 2), (["log", "verify"], 2), (["log", "repair"], 2)):
         done = _run(*arguments, "--store", store, folder=tmp_path)

@@ -16,6 +16,15 @@ from tools.screenshots import WIDE, create_replications, fill_registry, find_pag
 HERE = Path(__file__).parent
 
 
+def install_packages(folder: Path) -> Path:
+    """Install the packages of Node as their lock file says; return the folder that holds them."""
+    assert shutil.which("npm"), "npm is missing: these tests need Node 20 or newer"
+    for name in ("package.json", "package-lock.json", ".npmrc"):
+        shutil.copy(HERE / "node" / name, folder)
+    subprocess.run(["npm", "ci", "--silent"], cwd=folder, check=True)
+    return folder / "node_modules"
+
+
 @pytest.fixture(scope="module")
 def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """The address of a server that is filled once; tests change nothing in it."""
@@ -52,10 +61,6 @@ def context(browser: Browser) -> Iterator[BrowserContext]:
 
 @pytest.fixture(scope="module")
 def axe(tmp_path_factory: pytest.TempPathFactory) -> str:
-    """The script of axe-core, installed as its lock file says."""
-    assert shutil.which("npm"), "npm is missing: these tests need Node 20 or newer"
-    folder = tmp_path_factory.mktemp("axe")
-    for name in ("package.json", "package-lock.json", ".npmrc"):
-        shutil.copy(HERE / "node" / name, folder)
-    subprocess.run(["npm", "ci", "--silent"], cwd=folder, check=True)
-    return (folder / "node_modules" / "axe-core" / "axe.min.js").read_text(encoding="utf-8")
+    """The script of axe-core."""
+    folder = install_packages(tmp_path_factory.mktemp("axe"))
+    return (folder / "axe-core" / "axe.min.js").read_text(encoding="utf-8")

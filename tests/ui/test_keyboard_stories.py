@@ -1,8 +1,4 @@
-"""The seven stories that people come for, with the keyboard alone: in the light and in the dark, wide and on a phone.
-
-Each story runs in two of the four windows, so that each window and each story is seen, and every story in both schemes
-and both widths.
-"""
+"""The seven stories that people come for, with keys alone: in the light and in the dark, wide and on a phone."""
 
 from __future__ import annotations
 
@@ -28,9 +24,7 @@ _FOCUS_SHOWS = """() => {
   });
 }"""
 _MOST_TABS = 80
-LIGHT_WIDE, DARK_WIDE, LIGHT_NARROW, DARK_NARROW = ((width, dark) for width in (WIDE, NARROW) for dark in (False, True))
-ONE_PAIR = pytest.mark.parametrize(("width", "dark"), [LIGHT_WIDE, DARK_NARROW])
-OTHER_PAIR = pytest.mark.parametrize(("width", "dark"), [DARK_WIDE, LIGHT_NARROW])
+IN_EVERY_WINDOW = pytest.mark.parametrize(("width", "dark"), [(w, d) for w in (WIDE, NARROW) for d in (False, True)])
 
 
 @pytest.fixture(scope="module")
@@ -90,7 +84,7 @@ def write_schema(page: Page, record: object) -> None:
     page.keyboard.press("Escape")
 
 
-@ONE_PAIR
+@IN_EVERY_WINDOW
 def test_find_a_field_and_see_since_when_it_exists(browser: Browser, address: str, width: int, dark: bool) -> None:
     """Search for it, open its row, and read the version."""
     with open_page(browser, width=width, dark=dark) as page:
@@ -102,10 +96,10 @@ def test_find_a_field_and_see_since_when_it_exists(browser: Browser, address: st
         expect(page.locator("main tbody tr").first.locator("td.n").first).to_have_text("3")
 
 
-@OTHER_PAIR
+@IN_EVERY_WINDOW
 def test_propose_see_who_breaks_mend_register(browser: Browser, address: str, width: int, dark: bool) -> None:
     """Check what breaks another schema, write what does not, check and register it."""
-    name = f"place{width}"
+    name = f"place{width}{dark}"
     make_subjects(address, name)
     record = {"type": "record", "name": "Place", "namespace": name, "fields": [{"name": "city", "type": "int"}]}
     with open_page(browser, width=width, dark=dark) as page:
@@ -127,7 +121,7 @@ def test_propose_see_who_breaks_mend_register(browser: Browser, address: str, wi
         page.wait_for_url(f"**/{name}?version=2&done=registered*")
 
 
-@OTHER_PAIR
+@IN_EVERY_WINDOW
 def test_compare_versions_2_and_5(browser: Browser, address: str, width: int, dark: bool) -> None:
     """Choose the version by typing its number in the list."""
     with open_page(browser, width=width, dark=dark) as page:
@@ -142,7 +136,7 @@ def test_compare_versions_2_and_5(browser: Browser, address: str, width: int, da
         expect(page.locator(".tiles")).to_contain_text("version 5 reads data of 2")
 
 
-@ONE_PAIR
+@IN_EVERY_WINDOW
 def test_why_was_this_refused_yesterday(browser: Browser, address: str, width: int, dark: bool) -> None:
     """Go to the refusals by the menu, and look for the caller."""
     with open_page(browser, width=width, dark=dark) as page:
@@ -158,7 +152,7 @@ def test_why_was_this_refused_yesterday(browser: Browser, address: str, width: i
         expect(page.locator("main tbody tr")).to_contain_text("the right register is missing")
 
 
-@OTHER_PAIR
+@IN_EVERY_WINDOW
 def test_decode_these_bytes(browser: Browser, address: str, width: int, dark: bool) -> None:
     """Type bytes, send them, and read the record."""
     with open_page(browser, width=width, dark=dark) as page:
@@ -171,10 +165,10 @@ def test_decode_these_bytes(browser: Browser, address: str, width: int, dark: bo
         expect(page.get_by_label("The record")).to_contain_text("ann")
 
 
-@ONE_PAIR
+@IN_EVERY_WINDOW
 def test_may_i_delete_this_and_recover_it(browser: Browser, address: str, width: int, dark: bool) -> None:
     """See what stands in the way of one, delete another one, and recover it."""
-    name = f"depot{width}"
+    name = f"depot{width}{dark}"
     make_subjects(address, name)
     with open_page(browser, width=width, dark=dark) as page:
         page.goto(f"{address}/ui/subjects/{name}")

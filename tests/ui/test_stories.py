@@ -10,23 +10,9 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, BrowserContext, Page, expect
 from tests.support.server_process import serving
-from tools.screenshots import NARROW, SUBJECT, WIDE
+from tools.screenshots import FORMS, NARROW, SUBJECT, WIDE, answer_form
 
 pytestmark = [pytest.mark.servers, pytest.mark.timeout(120)]
-
-_COLOURFUL = (
-    "home",
-    "search-fields",
-    "definition",
-    "compare",
-    "lifelines",
-    "references",
-    "access",
-    "refusals",
-    "pipeline",
-    "not-found",
-)
-"""Pages that together have every colour."""
 
 
 @contextmanager
@@ -195,19 +181,30 @@ def test_print_shows_the_content_alone(context: BrowserContext, url: str) -> Non
     expect(page.locator("svg.stele-picture")).to_be_visible()
 
 
-@pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
-def test_axe_finds_nothing_serious(browser: Browser, url: str, pages: dict[str, str], axe: str, dark: bool) -> None:
-    """Nothing on any page keeps out whoever does not see it well or uses no mouse."""
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize(("width", "dark"), [(WIDE, False), (NARROW, True)], ids=["light", "dark"])
+def test_axe_finds_nothing_serious(
+    browser: Browser, url: str, pages: dict[str, str], axe: str, width: int, dark: bool
+) -> None:
+    """Nothing on any page keeps out whoever does not see it well or uses no mouse; nor does an answer to a form."""
     wrong = []
-    rules = json.dumps({"resultTypes": ["violations"]} | ({"runOnly": ["color-contrast"]} if dark else {}))
-    with open_page(browser, dark=dark, width=NARROW if dark else WIDE) as page:
-        for name in _COLOURFUL if dark else pages:
-            page.goto(url + pages[name])
-            page.evaluate(axe)
-            found = page.evaluate(f"axe.run(document, {rules})")
-            wrong += [
-                f"{name}: {each['id']}: {each['nodes'][0]['html'][:200]} {each['nodes'][0]['failureSummary'][:300]}"
-                for each in found["violations"]
-                if each["impact"] in {"serious", "critical"}
-            ]
+    with open_page(browser, width=width, dark=dark) as page:
+        for name, path in pages.items():
+            page.goto(url + path)
+            wrong += find_violations(page, axe, name)
+    with open_page(browser, width=width, dark=dark, scripts=False) as page:
+        for name, form in FORMS.items():
+            answer_form(page, url, form)
+            wrong += find_violations(page, axe, name)
     assert not wrong, "\n".join(wrong)
+
+
+def find_violations(page: Page, axe: str, name: str) -> list[str]:
+    """Return what axe finds on a page that is serious."""
+    page.evaluate(axe)
+    found = page.evaluate(f"axe.run(document, {json.dumps({'resultTypes': ['violations']})})")
+    return [
+        f"{name}: {each['id']}: {each['nodes'][0]['html'][:200]} {each['nodes'][0]['failureSummary'][:300]}"
+        for each in found["violations"]
+        if each["impact"] in {"serious", "critical"}
+    ]

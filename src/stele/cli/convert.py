@@ -79,7 +79,7 @@ def infer(
 
     Exit code 0: made; 1: with --strict, some data like these have no place; 2: the samples make no schema.
     """
-    with exit_on_error(), _opened(samples) as source:
+    with exit_on_error(), _open_samples(samples) as source:
         check_target(to, force=force)
         values = _read_values(source, samples)
         answer = service.infer_from_samples(
@@ -148,7 +148,7 @@ def _print_document(answer: ConvertAnswer, to: Path | None, output: Output) -> N
 # --- samples --------------------------------------------------------------------------------------------------------
 
 
-def _opened(samples: str) -> IO[str]:
+def _open_samples(samples: str) -> IO[str]:
     if Path(samples) == STDIN:
         return TextIOWrapper(sys.stdin.buffer, encoding="utf-8")
     try:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from time import sleep, strftime
 from typing import TYPE_CHECKING, Annotated, Any, Self
 
@@ -28,7 +28,7 @@ from stele.cli.output import (
 from stele.cli.pipeline_file import FileArgument, check_pipeline_registry, load_pipeline
 from stele.cli.progress import show_job_progress
 from stele.cli.spark_start import start_spark
-from stele.errors import InvalidRequest
+from stele.errors import InvalidRequest, StoreError
 from stele.spark.pipeline import BatchReport, PipelineReport, TablePlan, apply_plan, plan_pipeline, run_pipeline
 from stele.spark.pipeline.config import PipelineConfig
 
@@ -95,7 +95,7 @@ def status(
     """Show whether a pipeline runs, what it has done, which versions are in use, and how far it is behind Kafka."""
     with exit_on_error():
         if watch and pending:
-            raise InvalidRequest("--plan starts Spark, which is too much for --watch")
+            raise InvalidRequest("--plan and --watch exclude one another: --plan starts Spark")
         if watch < 0:
             raise InvalidRequest("--watch takes seconds")
         config = load_pipeline(file)
@@ -183,6 +183,7 @@ class BatchProgress:
     def __init__(self, config: PipelineConfig) -> None:
         from stele.spark.pipeline.kafka_lag import LagMeter, measure_lag
 
+        self._config = config
         self._behind = LagMeter(lambda: measure_lag(config))
         self._running = ExitStack()
 
@@ -203,9 +204,18 @@ class BatchProgress:
         """Print what a batch did, and the changes of tables it brought."""
         self._running.close()
         behind = self._behind()
+        if behind is not None:
+            self._save_lag(behind)
         print_text(errors, Text(batch_line(batch, None if behind is None else sum(behind.values()))))
         for change in batch.changes:
             print_text(errors, Text(str(change)), indent=2)
+
+    def _save_lag(self, topics: dict[str, int]) -> None:
+        """Write the lag into the checkpoint, where the registry's pages read it; no run ends because that fails."""
+        from stele.spark.pipeline.journal import BatchJournal
+
+        with suppress(OSError, StoreError):
+            BatchJournal(self._config.checkpoint).save_lag(topics)
 
 
 def batch_line(batch: BatchReport, behind: int | None = None) -> str:

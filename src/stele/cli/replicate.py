@@ -244,11 +244,12 @@ def _print_plan(plan: ReplicationPlan, output: Output) -> None:
         {"what": "register", "namespace": row.namespace, "subject": row.subject, "version": row.version, "why": row.uri}
         for row in plan.versions
     ]
+    going = [(f"remove ({fate})", uid) for uid, fate in plan.removed] + [("delete", uid) for uid in plan.deleted]
     rows += [
-        {"what": f"remove ({fate})", "namespace": "", "subject": uid, "version": 0, "why": ""}
-        for uid, fate in plan.removed
+        {"what": what, "namespace": row.namespace, "subject": row.subject, "version": row.version, "why": row.uri}
+        for what, uid in going
+        for row in [plan.places[uid]]
     ]
-    rows += [{"what": "delete", "namespace": "", "subject": uid, "version": 0, "why": ""} for uid in plan.deleted]
     rows += [
         {
             "what": "settings",

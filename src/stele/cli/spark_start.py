@@ -49,7 +49,9 @@ def start_spark(name: str, cores: int = 2, **conf: str) -> SparkSession:
         with _redirect_stderr(log):
             spark = local_session(name, cores, **conf)
     except (RuntimeError, OSError) as error:
-        raise SparkNotStarted(f"Spark did not start: {_last_line(log) or error}. All it said is in {log}") from error
+        raise SparkNotStarted(
+            f"Spark did not start: {_last_line(log) or error}. Its whole output is in {log}"
+        ) from error
     atexit.register(log.unlink, missing_ok=True)
     silence_spark(spark)
     print_progress(f"Spark runs after {time.monotonic() - begun:.1f} s")

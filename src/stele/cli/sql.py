@@ -96,9 +96,7 @@ def _parse_setting(said: str) -> tuple[str, str]:
 def _as_setting(found: Connection) -> str:
     """Return a registry as the setting `stele.registry`. Raises `InvalidRequest` for what the setting cannot hold."""
     if found.token or found.token_url or found.ca or found.client_cert:
-        raise InvalidRequest(
-            "stele sql takes a user and a password; a token or certificates it cannot pass on to Spark"
-        )
+        raise InvalidRequest("stele sql can pass a user and a password on to Spark, but no token and no certificates")
     if not found.user:
         return ",".join(found.urls)
     own = f"{quote(found.user, safe='')}:{quote(found.password, safe='')}@"

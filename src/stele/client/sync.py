@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ssl
 import time
+import weakref
 from collections.abc import Callable, Sequence
 from contextlib import closing
 from functools import partial
@@ -96,6 +97,10 @@ class SchemaRegistryClient(BlockingApi):
     def close(self) -> None:
         """Close the connections."""
         self._http.close()
+
+    def close_when_unused(self) -> None:
+        """Close the connections once nobody has a reference to this client: whoever still uses it may go on."""
+        weakref.finalize(self, self._http.close).atexit = False
 
     def __reduce__(self) -> tuple[Callable[..., SchemaRegistryClient], tuple[str | Sequence[str], dict[str, Any]]]:
         return _rebuild_client, (self._urls, self._settings)

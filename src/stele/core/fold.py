@@ -17,6 +17,7 @@ from stele.core.model import (
     Collection,
     Content,
     CreatorUsage,
+    FormatAndTwin,
     Namespace,
     Numbering,
     SchemaEntry,
@@ -27,6 +28,7 @@ from stele.core.model import (
     UnpackedText,
     Version,
     VersionAttributes,
+    VersionDetails,
     VersionState,
     pack_origin,
 )
@@ -152,7 +154,7 @@ def _subject_closed(state: State, event: ev.IncarnationEnded, stamp: ev.EventMet
     _change_details(state, subject, closed=True)
     for version in subject.versions:
         _remove_referrer(state, version)
-        state.change(version, state=VersionState.ARCHIVED)
+        _change_version_state(state, version, VersionState.ARCHIVED)
     state.append_to(state.closed, subject)
     _forget_subject(state, event.key)
 
@@ -170,6 +172,10 @@ def _set_description(
 
 def _change_details(state: State, subject: Subject, **values: Any) -> None:
     state.change(subject, details=state.share_details(replace(subject.details, **values)))
+
+
+def _change_version_state(state: State, version: Version, life: VersionState) -> None:
+    state.change(version, details=state.share_version_details(replace(version.details, state=life)))
 
 
 def _forget_subject(state: State, key: SubjectKey) -> None:
@@ -192,15 +198,18 @@ def _version_registered(state: State, event: ev.VersionRegistered, stamp: ev.Eve
     subject = namespace.subjects[event.key.name]
     schema = _intern_entry(state, namespace, event, seq)
     origin = pack_origin(uid_from_bytes(event.uid), stamp.at if event.at is None else event.at, seq)
-    version = Version(
-        origin=subject.origin if subject.origin == origin else origin,
-        version_number=event.version_number,
-        kind_or_type=_share_kind(state, subject, schema, event),
-        kind_version=event.kind_version,
-        schema=schema,
-        subject=subject,
+    details = VersionDetails(
+        event.version_number,
+        event.kind_version,
         policy=event.policy and state.intern_value(event.policy),
         attributes=_version_attributes(state, event, stamp),
+    )
+    version = Version(
+        origin=subject.origin if subject.origin == origin else origin,
+        kind_or_type=_share_kind(state, subject, schema, event),
+        schema=schema,
+        subject=subject,
+        details=state.share_version_details(details),
         older_version=schema.newest_version,
     )
     state.touch(schema)
@@ -249,13 +258,15 @@ def _intern_content(state: State, event: ev.VersionRegistered, seq: int) -> Cont
     known = next((row for row in list_formats_of_text(first) if row.format == event.format), None)
     if first is not None and (known is not None or event.text is None):
         return known or first
-    loose = UnpackedText(event.text, pack_digests(event.digests), seq)
-    content = Content(event.sha, loose, state.intern_value(event.format))
+    loose = UnpackedText(event.text, event.sha, pack_digests(event.digests), seq)
+    format_and_twin: str | FormatAndTwin = state.intern_value(event.format)
+    if first is not None and first.same_text_in_other_format is not None:
+        format_and_twin = FormatAndTwin(event.format, first.same_text_in_other_format)
+    content = Content(state.packed_texts, loose, format_and_twin)
     if first is None:
         state.set_item(state.contents, event.sha, content)
     else:
-        content.same_text_in_other_format = first.same_text_in_other_format
-        state.change(first, same_text_in_other_format=content)
+        state.change(first, format_and_twin=first.join_format(content))
     state.keep_unpacked(content)
     state.change(state, text_bytes=state.text_bytes + len(event.text or b""))
     if state.by_digest is not None:
@@ -326,7 +337,7 @@ def _versions_retired(state: State, event: ev.VersionsSoftDeleted, stamp: ev.Eve
     for version_number in event.version_numbers:
         version = find_version(subject, version_number)
         if version is not None:
-            state.change(version, state=VersionState.SOFT_DELETED)
+            _change_version_state(state, version, VersionState.SOFT_DELETED)
     _clear_default_version(state, subject, event.version_numbers)
     _change_details(state, subject, changed=stamp.at)
     state.change(subject, epoch=subject.epoch + 1)
@@ -443,7 +454,7 @@ def _remove_content(state: State, content: Content) -> None:
     first = state.contents[content.sha]
     if first is not content:
         before = next(row for row in list_formats_of_text(first) if row.same_text_in_other_format is content)
-        state.change(before, same_text_in_other_format=content.same_text_in_other_format)
+        state.change(before, format_and_twin=before.join_format(content.same_text_in_other_format))
     elif content.same_text_in_other_format is not None:
         state.set_item(state.contents, content.sha, content.same_text_in_other_format)
     else:
@@ -460,11 +471,11 @@ def _remove_digests(state: State, index: dict[bytes, tuple[Content, ...]], conte
 
 
 def _erase_text(state: State, content: Content) -> None:
-    seq = state.get_seq(content)
+    seq, sha = state.get_seq(content), content.sha
     if isinstance(content.text_or_handle, int):
         state.packed_texts.drop_text(content.text_or_handle)
-    content.text_or_handle = UnpackedText(None, seq=seq)
-    state.erased.append(ErasedText(seq, content.sha))
+    content.text_or_handle = UnpackedText(None, sha, seq=seq)
+    state.erased.append(ErasedText(seq, sha))
 
 
 # --- settings, modes, codecs, encodings, bindings, collections, rulesets ---------------------------------------------

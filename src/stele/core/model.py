@@ -22,6 +22,7 @@ from stele.core.id_table import IdTable
 from stele.core.metadata import DataRuleSet, Metadata
 from stele.core.policy import Policy
 from stele.core.stored_names import STORED_NAMES
+from stele.core.texts import PackedTexts
 from stele.errors import TooLarge
 
 Seq = NewType("Seq", int)
@@ -147,25 +148,58 @@ class SchemaKind(NamedTuple):
         return SchemaFormat(self.format, self.custom_format)
 
 
+SHA_BYTES: Final = 32
+"""Length of a SHA-256, which ends the tag of a packed text: see `State`."""
+
+
 class UnpackedText(NamedTuple):
-    """A content until it is packed: text (None: purged), packed digests, and the log record that has the text."""
+    """A content until it is packed: text (None: purged), its SHA-256, packed digests, and the record that has it."""
 
     text: bytes | None
+    sha: bytes
     digests: bytes = b""
     seq: int = 0
 
 
-class Content(msgspec.Struct, gc=False):
-    """One text in one language, stored once. `held` is all of it, or the handle of what is packed: see `State`.
+class FormatAndTwin(NamedTuple):
+    """The format of a content, and what the same text is in another one: `{"type": "string"}` is Avro and JSON."""
 
-    twin chains what the same text is in further languages: `{"type": "string"}` is Avro and JSON Schema.
+    format: str
+    twin: Content
+
+
+class Content(msgspec.Struct, gc=False):
+    """One text in one language, stored once: its text as it is, or the handle of what is packed (see `State`).
+
+    Few texts are there in several languages, so most have a format alone.
     """
 
-    sha: bytes
+    packed_texts: PackedTexts
     text_or_handle: UnpackedText | int
-    format: str
+    format_and_twin: str | FormatAndTwin
     newest_entry: SchemaEntry | None = None
-    same_text_in_other_format: Content | None = None
+
+    @property
+    def sha(self) -> bytes:
+        """SHA-256 of the text."""
+        held = self.text_or_handle
+        return self.packed_texts.get_end_of_tag(held, SHA_BYTES) if isinstance(held, int) else held.sha
+
+    @property
+    def format(self) -> str:
+        """The language."""
+        kept = self.format_and_twin
+        return kept if isinstance(kept, str) else kept.format
+
+    @property
+    def same_text_in_other_format(self) -> Content | None:
+        """What the same text is in a further language."""
+        kept = self.format_and_twin
+        return None if isinstance(kept, str) else kept.twin
+
+    def join_format(self, twin: Content | None) -> str | FormatAndTwin:
+        """Return what `format_and_twin` is with another twin."""
+        return self.format if twin is None else FormatAndTwin(self.format, twin)
 
 
 class SchemaEntry(msgspec.Struct, gc=False):
@@ -207,20 +241,63 @@ def pack_origin(uid: int, at: int, seq: int) -> int:
     return uid << 112 | min(max(at, 0), _MASK) << 56 | seq
 
 
-class Version(msgspec.Struct, gc=False):
-    """One registration in a subject; `policy` is the one in force then, `origin` see `pack_origin`."""
+class VersionDetails(msgspec.Struct, frozen=True):
+    """What versions have in common with many others, as first versions have: equal ones are stored once.
 
-    origin: int
+    policy is the one in force when the version was registered.
+    """
+
     version_number: int
-    kind_or_type: SchemaKind | str
-    """The type alone of a kind that has the format of its content and no name of its own: most have a type each."""
     kind_version: int
-    schema: SchemaEntry
-    subject: Subject
     policy: Policy | None = None
     state: VersionState = VersionState.ACTIVE
     attributes: VersionAttributes | None = None
+
+    @property
+    def is_sharable(self) -> bool:
+        """Whether many versions are likely to have the same details: nothing that is theirs alone."""
+        rare = self.attributes
+        if rare is None:
+            return True
+        own = (rare.labels, rare.origin_uri, rare.ancestor, rare.dialect_data)
+        return own == (None,) * len(own) and not rare.description
+
+
+class Version(msgspec.Struct, gc=False):
+    """One registration in a subject; `origin` see `pack_origin`."""
+
+    origin: int
+    kind_or_type: SchemaKind | str
+    """The type alone of a kind that has the format of its content and no name of its own: most have a type each."""
+    schema: SchemaEntry
+    subject: Subject
+    details: VersionDetails
     older_version: Version | None = None
+
+    @property
+    def version_number(self) -> int:
+        """Number in the subject, from 1."""
+        return self.details.version_number
+
+    @property
+    def kind_version(self) -> int:
+        """Number in its kind, from 1."""
+        return self.details.kind_version
+
+    @property
+    def policy(self) -> Policy | None:
+        """The policy in force when it was registered."""
+        return self.details.policy
+
+    @property
+    def state(self) -> VersionState:
+        """Whether it is deleted."""
+        return self.details.state
+
+    @property
+    def attributes(self) -> VersionAttributes | None:
+        """What few versions have."""
+        return self.details.attributes
 
     @property
     def uid(self) -> int:

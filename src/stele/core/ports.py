@@ -216,7 +216,7 @@ class Log(Protocol):
         ...
 
     async def load_snapshot(self) -> tuple[int, bytes | memoryview] | None:
-        """Return the newest snapshot as (seq, data), or None."""
+        """Return the newest snapshot as (seq, data), or None. A view may be decoded once (`snapshot.load_state`)."""
         ...
 
     async def erase(self, seq: int, record: bytes) -> None:

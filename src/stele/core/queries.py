@@ -521,6 +521,8 @@ def inherit_attachments(state: State, key: SubjectKey, attachments: Attachments)
     if before is not None:
         metadata = metadata if metadata is not None else before.schema.attachments.metadata
         rule_set = rule_set if rule_set is not None else before.schema.attachments.rule_set
+    if settings is NO_SETTINGS and metadata is None and rule_set is None:
+        return attachments  # the commonest case by far
     metadata = merge_metadata(merge_metadata(settings.default_metadata, metadata), settings.override_metadata)
     rule_set = merge_rule_sets(merge_rule_sets(settings.default_rule_set, rule_set), settings.override_rule_set)
     return Attachments(attachments.references, metadata.in_stored_order() if metadata else None, rule_set)

@@ -1,19 +1,23 @@
 """A state as bytes and back: start-up without replaying the whole log.
 
-Compact rows hold the facts; indexes and links are rebuilt. Rows are written and read in batches, so that neither side
-ever holds all of them beside the state. A snapshot of another layout is no error for the caller: the
-log has everything, so it replays.
+Compact rows hold the facts; links are rebuilt. A snapshot begins with a head, which says how long the pieces are that
+follow: packed texts, the digests of all contents, and batches of rows. They are read one after another, and the memory
+of those that were read is given back where it can be, so that loading takes little more memory than the state. A
+snapshot of another layout is no error for the caller: the log has everything, so it replays.
 """
 
 from __future__ import annotations
 
+import mmap
+from array import array
 from collections.abc import Callable, Iterable, Iterator
-from itertools import islice
-from typing import Any, TypeVar
+from itertools import chain, islice
+from typing import Any, Final, TypeVar
 
 import msgspec
 
 from stele.core import queries
+from stele.core.content_table import ContentTable, SortedDigests
 from stele.core.metadata import DataRuleSet, Metadata
 from stele.core.model import (
     NO_ATTACHMENTS,
@@ -33,15 +37,15 @@ from stele.core.model import (
     SubjectDetails,
     UnpackedText,
     Version,
-    VersionAttributes,
+    VersionDetails,
     VersionState,
 )
 from stele.core.policy import Policy
 from stele.core.state import State, uid_from_bytes, uid_to_bytes
-from stele.core.texts import DumpedTexts, PackedTexts
-from stele.core.traversal import list_formats_of_text, list_versions_of_entry
+from stele.core.texts import PackedTexts
+from stele.core.traversal import list_versions_of_entry
 
-LAYOUT = 14
+LAYOUT = 15
 """Raised whenever a row changes its shape, or the log is read in another way."""
 
 _BATCH = 500
@@ -52,8 +56,9 @@ R = TypeVar("R")
 
 _AttachmentRow = tuple[tuple[Reference, ...], Metadata | None, DataRuleSet | None] | None
 """References, metadata, rule set; None for none of them."""
-_ContentRow = tuple[bytes, str, int | tuple[bytes, int]]
-"""sha, format, handle of the packed text; digests and seq of one whose text was purged from the log."""
+_ContentRow = tuple[str, int | tuple[bytes, bytes, int], bool]
+"""Format, handle of the packed text (SHA-256, digests and seq of one whose text was purged from the log), and whether
+the row before has the same text in another format."""
 _SchemaRow = tuple[str, int, int, _AttachmentRow]
 """namespace, schema id, number of the content, attachments."""
 
@@ -94,8 +99,8 @@ _DetailsRow = tuple[
     bool,
 ]
 """The fields of `SubjectDetails`, with bytes for the uids of versions."""
-_VersionRow = tuple[bytes, int, SchemaKind | str, int, int, int, VersionState, int]
-"""origin, number, kind or type, kind version, and numbers of entry, policy, and attributes around the state."""
+_VersionRow = tuple[bytes, SchemaKind | str, int, int]
+"""origin, kind or type, and numbers of the entry and of the details."""
 _SubjectRow = tuple[str, str, bytes, int, int, int, int, list[_VersionRow]]
 """namespace, name, origin, serial, number of the details, highest version number, epoch, versions."""
 
@@ -103,7 +108,7 @@ _ORIGIN_BYTES = 30
 """Of an origin: 16 of the uid, 7 of the time, 7 of the seq."""
 
 
-class _Dump(msgspec.Struct, array_like=True):
+class _Head(msgspec.Struct, array_like=True):
     layout: int
     seq: int
     serial: int
@@ -111,18 +116,25 @@ class _Dump(msgspec.Struct, array_like=True):
     mode: Mode | None
     namespaces: list[_NamespaceRow]
     details: list[_DetailsRow]
-    policies: list[Policy | None]
-    attributes: list[VersionAttributes | None]
-    contents: list[msgspec.Raw]
-    schemas: list[msgspec.Raw]
-    subjects: list[msgspec.Raw]
+    version_details: list[VersionDetails]
     bindings: list[Binding]
     collections: list[tuple[str, int, list[tuple[tuple[str, ...], bytes]]]]
     rulesets: dict[tuple[str, str], int]
-    texts: DumpedTexts
-    latest_at: int = 0
-    skipped_schema_ids: int = 0
-    skipped_numbers: int = 0
+    latest_at: int
+    skipped_schema_ids: int
+    skipped_numbers: int
+    blocks: list[int]
+    columns: list[int]
+    digests: list[int]
+    contents: list[int]
+    schemas: list[int]
+    subjects: list[int]
+    """Lengths of the pieces: blocks, columns and tags of the packed texts, digests of contents, batches of rows."""
+
+
+_HEAD_LENGTH_BYTES: Final = 8
+_GIVEN_BACK_BYTES: Final = 1 << 20
+"""Of memory that are given back together."""
 
 
 class _Tables:
@@ -136,8 +148,7 @@ class _Tables:
             )
         }
         self.details: dict[int, tuple[int, SubjectDetails]] = {}
-        self.policies: dict[Policy | None, int] = {}
-        self.attributes: dict[int, tuple[int, VersionAttributes | None]] = {}
+        self.version_details: dict[int, tuple[int, VersionDetails]] = {}
 
 
 def _number_object(table: dict[int, tuple[int, T]], value: T) -> int:
@@ -149,9 +160,23 @@ def dump_state(state: State) -> bytes:
     """Return the state as bytes. Packs loose texts first; not within a draft."""
     state.pack_texts(rest=True)
     tables = _Tables(state)
+    digests = state.contents.dump()
     contents = list(queries.list_contents(state))
     number_of = {id(content): number for number, content in enumerate(contents)}
-    dumped = _Dump(
+    blocks, *columns = state.packed_texts.dump()
+    batches = (
+        _encode_batches(zip(contents, chain((None,), contents), strict=False), _dump_content),
+        _encode_batches(
+            (row for namespace in state.namespaces.values() for row in namespace.schema_entries.values()),
+            lambda row: (row.namespace, row.schema_id, number_of[id(row.content)], _dump_attachments(row.attachments)),
+        ),
+        _encode_batches(
+            (*state.closed, *(row for namespace in state.namespaces.values() for row in namespace.subjects.values())),
+            lambda row: _dump_subject(row, tables),
+        ),
+    )
+    pieces = (blocks, columns, [column.tobytes() for column in digests], *batches)
+    head = _Head(
         LAYOUT,
         state.seq,
         state.serial,
@@ -161,53 +186,39 @@ def dump_state(state: State) -> bytes:
             _NamespaceRow(**{name: getattr(namespace, name) for name in _NamespaceRow.__struct_fields__})
             for namespace in state.namespaces.values()
         ],
-        [],
-        [],
-        [],
-        _encode_batches(contents, _dump_content),
-        _encode_batches(
-            (row for namespace in state.namespaces.values() for row in namespace.schema_entries.values()),
-            lambda row: (row.namespace, row.schema_id, number_of[id(row.content)], _dump_attachments(row.attachments)),
-        ),
-        _encode_batches(
-            (*state.closed, *(row for namespace in state.namespaces.values() for row in namespace.subjects.values())),
-            lambda row: _dump_subject(row, tables),
-        ),
+        [_dump_details(details) for _, details in tables.details.values()],
+        [details for _, details in tables.version_details.values()],
         list(state.bindings.values()),
         [(name, row.revision, list(row.items.items())) for name, row in state.collections.items()],
         state.rulesets,
-        state.packed_texts.dump(),
         state.latest_at,
         state.skipped_schema_ids,
         state.skipped_numbers,
+        *[[len(piece) for piece in rows] for rows in pieces],
     )
-    dumped.details = [_dump_details(details) for _, details in tables.details.values()]
-    dumped.policies = list(tables.policies)
-    dumped.attributes = [extra for _, extra in tables.attributes.values()]
-    return msgspec.msgpack.encode(dumped)
+    encoded = msgspec.msgpack.encode(head)
+    return b"".join((len(encoded).to_bytes(_HEAD_LENGTH_BYTES, "big"), encoded, *chain.from_iterable(pieces)))
 
 
-def _encode_batches(items: Iterable[T], row: Callable[[T], object]) -> list[msgspec.Raw]:
+def _encode_batches(items: Iterable[T], row: Callable[[T], object]) -> list[bytes]:
     rest = iter(items)
     batches = []
     while rows := [row(item) for item in islice(rest, _BATCH)]:
-        batches.append(msgspec.Raw(msgspec.msgpack.encode(rows)))
+        batches.append(msgspec.msgpack.encode(rows))
     return batches
 
 
-def _dump_content(content: Content) -> _ContentRow:
+def _dump_content(content_and_before: tuple[Content, Content | None]) -> _ContentRow:
+    content, before = content_and_before
     held = content.text_or_handle
-    return content.sha, content.format, held if isinstance(held, int) else (held.digests, held.seq)
+    is_twin = before is not None and before.same_text_in_other_format is content
+    return content.format, held if isinstance(held, int) else (held.sha, held.digests, held.seq), is_twin
 
 
 def _dump_attachments(attachments: Attachments) -> _AttachmentRow:
     if attachments is NO_ATTACHMENTS:
         return None
     return attachments.references, attachments.metadata, attachments.rule_set
-
-
-def _number_of(table: dict[T, int], value: T) -> int:
-    return table.setdefault(value, len(table))
 
 
 def _dump_subject(subject: Subject, tables: _Tables) -> _SubjectRow:
@@ -222,13 +233,9 @@ def _dump_subject(subject: Subject, tables: _Tables) -> _SubjectRow:
         [
             (
                 row.origin.to_bytes(_ORIGIN_BYTES, "big"),
-                row.version_number,
                 row.kind_or_type,
-                row.kind_version,
                 tables.schemas[id(row.schema)],
-                _number_of(tables.policies, row.policy),
-                row.state,
-                _number_object(tables.attributes, row.attributes),
+                _number_object(tables.version_details, row.details),
             )
             for row in subject.versions
         ],
@@ -241,63 +248,117 @@ def _dump_details(details: SubjectDetails) -> _DetailsRow:
     return tuple(plain.values())  # in the order of the fields
 
 
-_decoder = msgspec.msgpack.Decoder(_Dump)
+_heads = msgspec.msgpack.Decoder(_Head)
 _contents = msgspec.msgpack.Decoder(list[_ContentRow])
 _schemas = msgspec.msgpack.Decoder(list[_SchemaRow])
 _subjects = msgspec.msgpack.Decoder(list[_SubjectRow])
 
 
+class _Pieces:
+    """Reads a snapshot from its beginning to its end.
+
+    Where it is in memory that was mapped for it alone, the pages that were read go back to the system.
+    """
+
+    def __init__(self, data: bytes | memoryview) -> None:
+        self._data = memoryview(data)
+        self._at = self._given_back = 0
+        owner = self._data.obj
+        is_whole_map = isinstance(owner, mmap.mmap) and len(owner) == len(self._data)
+        self._pages = owner if is_whole_map and hasattr(mmap, "MADV_DONTNEED") else None
+
+    def read(self, length: int) -> memoryview:
+        """Return the next piece, and forget those before. Raises ValueError when there is less."""
+        self._give_back()
+        start, self._at = self._at, self._at + length
+        if self._at > len(self._data):
+            raise ValueError("a snapshot ends too early")
+        return self._data[start : self._at]
+
+    def _give_back(self) -> None:
+        end = self._at // mmap.ALLOCATIONGRANULARITY * mmap.ALLOCATIONGRANULARITY
+        if self._pages is not None and end - self._given_back >= _GIVEN_BACK_BYTES:
+            self._pages.madvise(mmap.MADV_DONTNEED, self._given_back, end - self._given_back)
+            self._given_back = end
+
+
+class _SharedNumbers:
+    """One object for each handle, id and serial: they count the same things, and an int takes 32 bytes."""
+
+    def __init__(self, size: int) -> None:
+        self._row = [*range(size)]
+        self._others: dict[int, int] = {}
+
+    def share(self, number: int) -> int:
+        """Return the number as the object that all have."""
+        return self._row[number] if number < len(self._row) else self._others.setdefault(number, number)
+
+
 def load_state(data: bytes | memoryview) -> State | None:
-    """Inverse of `dump_state`; None when the bytes have another layout."""
+    """Inverse of `dump_state`; None when the bytes have another layout.
+
+    Pages of a memory map go back to the system while it is read: then data can be read once.
+    """
+    pieces = _Pieces(data)
     try:
-        dumped = _decoder.decode(data)
-        return _load_dump(dumped) if dumped.layout == LAYOUT else None
-    except msgspec.MsgspecError:
+        head = _heads.decode(pieces.read(int.from_bytes(pieces.read(_HEAD_LENGTH_BYTES), "big")))
+        return _load_pieces(head, pieces) if head.layout == LAYOUT else None
+    except (msgspec.MsgspecError, ValueError):
         return None
 
 
-def _load_dump(dumped: _Dump) -> State:
+def _load_pieces(head: _Head, pieces: _Pieces) -> State:
     state = State()
-    state.seq, state.serial = dumped.seq, dumped.serial
-    state.latest_at = dumped.latest_at
-    state.skipped_schema_ids, state.skipped_numbers = dumped.skipped_schema_ids, dumped.skipped_numbers
-    state.settings, state.mode = dumped.settings, dumped.mode
-    state.packed_texts = PackedTexts.load(dumped.texts)
-    state.text_bytes = state.packed_texts.text_bytes
-    state.bindings = {binding.key: binding for binding in dumped.bindings}
-    state.collections = {name: Collection(revision, dict(items)) for name, revision, items in dumped.collections}
-    state.rulesets = dumped.rulesets
-    for row in dumped.namespaces:
+    state.seq, state.serial = head.seq, head.serial
+    state.latest_at = head.latest_at
+    state.skipped_schema_ids, state.skipped_numbers = head.skipped_schema_ids, head.skipped_numbers
+    state.settings, state.mode = head.settings, head.mode
+    state.bindings = {binding.key: binding for binding in head.bindings}
+    state.collections = {name: Collection(revision, dict(items)) for name, revision, items in head.collections}
+    state.rulesets = head.rulesets
+    for row in head.namespaces:
         state.namespaces[row.name] = Namespace(**msgspec.structs.asdict(row))
-    numbers: dict[int, int] = {}
-    """One object for each handle, id and serial: they count the same things, and an int takes 32 bytes."""
-    contents = [_load_content(state, numbers, *row) for row in _decode_rows(dumped.contents, _contents)]
-    schemas = [_load_schema(state, numbers, contents, *row) for row in _decode_rows(dumped.schemas, _schemas)]
+    blocks = [bytes(pieces.read(length)) for length in head.blocks]
+    state.packed_texts = PackedTexts.load(blocks, map(pieces.read, head.columns))
+    state.text_bytes = state.packed_texts.text_bytes
+    digests = SortedDigests(array("Q"), array("I"))
+    for column, length in zip(digests, head.digests, strict=True):
+        column.frombytes(pieces.read(length))
+    numbers = _SharedNumbers(len(state.packed_texts) + 1)
+    contents = _load_contents(state, numbers, _decode_rows(pieces, head.contents, _contents), digests)
+    found = [_load_schema(state, numbers, contents, *row) for row in _decode_rows(pieces, head.schemas, _schemas)]
     contents.clear()
-    _load_subjects(state, numbers, dumped, schemas)
+    _load_subjects(state, numbers, head, _decode_rows(pieces, head.subjects, _subjects), found)
     return state
 
 
-def _decode_rows(batches: list[msgspec.Raw], decoder: msgspec.msgpack.Decoder[list[R]]) -> Iterator[R]:
-    for batch in batches:
-        yield from decoder.decode(batch)
+def _decode_rows(pieces: _Pieces, lengths: list[int], decoder: msgspec.msgpack.Decoder[list[R]]) -> Iterator[R]:
+    for length in lengths:
+        yield from decoder.decode(pieces.read(length))
 
 
-def _load_content(
-    state: State, numbers: dict[int, int], sha: bytes, format_name: str, held: int | tuple[bytes, int]
-) -> Content:
-    kept = numbers.setdefault(held, held) if isinstance(held, int) else UnpackedText(None, *held)
-    content = Content(sha, kept, state.intern_value(format_name))
-    first = state.contents.setdefault(sha, content)
-    if first is not content:
-        *_, last = list_formats_of_text(first)
-        last.same_text_in_other_format = content
-    return content
+def _load_contents(
+    state: State, numbers: _SharedNumbers, rows: Iterable[_ContentRow], digests: SortedDigests
+) -> list[Content]:
+    """Return all contents by their numbers, and have the state know them."""
+    contents: list[Content] = []
+    first_ones: list[Content] = []
+    packed_texts, intern_value = state.packed_texts, state.intern_value
+    for format_name, held, is_twin in rows:
+        kept = numbers.share(held) if isinstance(held, int) else UnpackedText(None, *held)
+        content = Content(packed_texts, kept, intern_value(format_name))
+        if is_twin:
+            contents[-1].format_and_twin = contents[-1].join_format(content)
+        else:
+            first_ones.append(content)
+        contents.append(content)
+    state.contents = ContentTable.load(first_ones, digests)
+    return contents
 
 
 def _load_schema(
     state: State,
-    numbers: dict[int, int],
+    numbers: _SharedNumbers,
     contents: list[Content],
     namespace: str,
     schema_id: int,
@@ -308,48 +369,44 @@ def _load_schema(
     if attached is not None and attachments.metadata is None and attachments.rule_set is None:
         attachments = state.intern_value(attachments)
     content, place = contents[content_number], state.namespaces[namespace]
-    schema_id = numbers.setdefault(schema_id, schema_id)
+    schema_id = numbers.share(schema_id)
     schema = SchemaEntry(place.name, schema_id, content, attachments, older_entry=content.newest_entry)
     content.newest_entry = place.schema_entries[schema_id] = schema
     return schema
 
 
-def _load_subjects(state: State, numbers: dict[int, int], dumped: _Dump, schemas: list[SchemaEntry]) -> None:
+def _load_subjects(
+    state: State, numbers: _SharedNumbers, head: _Head, found: Iterable[_SubjectRow], schemas: list[SchemaEntry]
+) -> None:
     # Long because it runs for every version: calls would take a third of the time of a start.
-    details = [_load_details(state, row) for row in dumped.details]
-    policies = [state.intern_value(policy) for policy in dumped.policies]
-    attributes, namespaces, to_int = dumped.attributes, state.namespaces, int.from_bytes
+    details = [_load_details(state, row) for row in head.details]
+    version_details = [_share_version_details(state, row) for row in head.version_details]
+    namespaces, to_int = state.namespaces, int.from_bytes
     referring: list[Version] = []
     reused: dict[int, SchemaEntry] = {}
     """Entries with several versions."""
-    for name_of_namespace, name, place, serial, details_number, highest, epoch, rows in _decode_rows(
-        dumped.subjects, _subjects
-    ):
+    for name_of_namespace, name, place, serial, details_number, highest, epoch, rows in found:
         namespace, first_origin = namespaces[name_of_namespace], to_int(place, "big")
-        shared_serial = numbers.setdefault(serial, serial)
+        shared_serial = numbers.share(serial)
         subject = Subject(namespace.name, name, first_origin, shared_serial, details[details_number], highest, epoch)
         versions = []
         shared: SchemaKind | str | None = None
-        for version_place, number, kind, kind_version, schema_number, policy, life, attributes_number in rows:
+        for version_place, kind, schema_number, version_details_number in rows:
             schema = schemas[schema_number]
             if kind != shared:
                 shared = kind if schema.newest_version is None else _share_kind(state, kind, schema.newest_version)
             version = Version(
                 first_origin if version_place == place else to_int(version_place, "big"),
-                number,
                 shared,
-                kind_version,
                 schema,
                 subject,
-                policies[policy],
-                life,
-                attributes[attributes_number],
+                version_details[version_details_number],
                 schema.newest_version,
             )
             if schema.newest_version is not None:
                 reused[id(schema)] = schema
             schema.newest_version = version
-            if schema.attachments is not NO_ATTACHMENTS and life is not VersionState.ARCHIVED:
+            if schema.attachments is not NO_ATTACHMENTS and version.state is not VersionState.ARCHIVED:
                 referring.append(version)
             versions.append(version)
         subject.stored_versions = versions if len(versions) > 1 else versions[0] if versions else None
@@ -371,6 +428,15 @@ def _load_details(state: State, row: _DetailsRow) -> SubjectDetails:
         encodings = [(uid_from_bytes(uid), codec) for uid, codec in details.encodings]  # type: ignore[arg-type]
         details = msgspec.structs.replace(details, encodings=encodings)
     return state.share_details(details)
+
+
+def _share_version_details(state: State, details: VersionDetails) -> VersionDetails:
+    policy, attributes = details.policy, details.attributes
+    if policy is not None:
+        policy = state.intern_value(policy)
+    if attributes is not None and details.is_sharable:
+        attributes = state.intern_value(attributes)
+    return state.share_version_details(msgspec.structs.replace(details, policy=policy, attributes=attributes))
 
 
 def _share_kind(state: State, kind: SchemaKind | str, other: Version) -> SchemaKind | str:

@@ -13,8 +13,10 @@ from typing import Any, NamedTuple, TypeVar
 
 import msgspec
 
+from stele.core.content_table import ContentTable
 from stele.core.model import (
     DEFAULT_NAMESPACE,
+    SHA_BYTES,
     Binding,
     BindingIndexKey,
     Collection,
@@ -28,6 +30,7 @@ from stele.core.model import (
     SubjectDetails,
     SubjectKey,
     Version,
+    VersionDetails,
 )
 from stele.core.texts import BLOCK_BYTES, PackedTexts
 
@@ -39,7 +42,8 @@ V = TypeVar("V")
 
 
 _SEQ_BYTES = 7
-"""Of a seq at the end of a packed text's tag."""
+_SEQ_PLACE = slice(-_SEQ_BYTES - SHA_BYTES, -SHA_BYTES)
+"""A packed text's tag is its packed digests, the seq of the record that has it, and its SHA-256."""
 
 
 class ErasedText(NamedTuple):
@@ -62,7 +66,7 @@ class State:
         self.settings: Settings | None = None
         self.mode: Mode | None = None
         self.namespaces: dict[str, Namespace] = {DEFAULT_NAMESPACE: Namespace(DEFAULT_NAMESPACE, 0)}
-        self.contents: dict[bytes, Content] = {}
+        self.contents = ContentTable()
         """By SHA-256 of the text. Of a text in several formats the first, which chains the others."""
         self.referrers: dict[tuple[str, str, int], list[Version]] = {}
         self.bindings: dict[tuple[str, str, str, str], Binding] = {}
@@ -122,14 +126,12 @@ class State:
     def get_digests(self, content: Content) -> bytes:
         """Return the packed digests of a content (see `digests`)."""
         held = content.text_or_handle
-        return self.packed_texts.get_tag(held)[:-_SEQ_BYTES] if isinstance(held, int) else held.digests
+        return self.packed_texts.get_tag(held)[: _SEQ_PLACE.start] if isinstance(held, int) else held.digests
 
     def get_seq(self, content: Content) -> int:
         """Return the log record that has the text."""
         held = content.text_or_handle
-        return (
-            int.from_bytes(self.packed_texts.get_tag(held)[-_SEQ_BYTES:], "big") if isinstance(held, int) else held.seq
-        )
+        return int.from_bytes(self.packed_texts.get_tag(held)[_SEQ_PLACE], "big") if isinstance(held, int) else held.seq
 
     def settings_at(self, level: SettingsLevel) -> Settings | None:
         """Return the settings attached to exactly this level."""
@@ -203,6 +205,10 @@ class State:
         """Return the details, as the one object that all subjects have that are alike."""
         return self.intern_value(details) if details.is_sharable else details
 
+    def share_version_details(self, details: VersionDetails) -> VersionDetails:
+        """Return the details, as the one object that all versions have that are alike."""
+        return self.intern_value(details) if details.is_sharable else details
+
     # --- drafts and housekeeping ------------------------------------------------------------------------------------
 
     def begin_draft(self) -> None:
@@ -255,6 +261,7 @@ class State:
             block = []
         self.loose[:] = block
         self._measured = (0, 0)
+        self.contents.sort_added()
 
     def _fills_a_block(self) -> bool:
         """Whether the loose texts may be enough for a block; looks only at those it has not seen before."""
@@ -266,7 +273,10 @@ class State:
         return size >= BLOCK_BYTES
 
     def _pack_block(self, block: list[Content], texts: list[bytes]) -> None:
-        tags = [self.get_digests(content) + self.get_seq(content).to_bytes(_SEQ_BYTES, "big") for content in block]
+        tags = [
+            self.get_digests(content) + self.get_seq(content).to_bytes(_SEQ_BYTES, "big") + content.sha
+            for content in block
+        ]
         for content, handle in zip(block, self.packed_texts.pack_block(texts, tags), strict=True):
             content.text_or_handle = handle
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from array import array
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from itertools import repeat
 
 from stele.core import zstd
@@ -81,6 +81,11 @@ class PackedTexts:
         """Return the tag of a handle, also after `drop`."""
         return bytes(self._tags[self._tag_end[handle - 1] if handle else 0 : self._tag_end[handle]])
 
+    def get_end_of_tag(self, handle: int, length: int) -> bytes:
+        """Return the last bytes of the tag of a handle."""
+        end = self._tag_end[handle]
+        return bytes(self._tags[end - length : end])
+
     def drop_text(self, handle: int) -> None:
         """Forget a text: its bytes leave memory at once. Raises KeyError the second time."""
         number = self._block[handle]
@@ -99,13 +104,14 @@ class PackedTexts:
         return self._blocks, block, start, length, tag_end, bytes(self._tags)
 
     @classmethod
-    def load(cls, dumped: DumpedTexts) -> PackedTexts:
-        """Inverse of `dump`."""
+    def load(cls, blocks: list[bytes], columns: Iterable[bytes | memoryview]) -> PackedTexts:
+        """Inverse of `dump`: of its blocks, and of the other parts, each of which is read before the next is taken."""
         texts = cls()
-        texts._blocks = dumped[0]
-        for column, data in zip(texts._columns(), dumped[1:5], strict=True):
-            column.frombytes(data)
-        texts._tags += dumped[5]
+        texts._blocks = blocks
+        rest = iter(columns)
+        for column in texts._columns():
+            column.frombytes(next(rest))
+        texts._tags += next(rest)
         return texts
 
     def _columns(self) -> tuple[array[int], ...]:

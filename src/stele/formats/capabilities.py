@@ -127,7 +127,7 @@ class HasDigestText(Protocol[P_contra]):
 ANNOTATIONS: Final = frozenset(
     {"$comment", "appinfo", "comment", "description", "doc", "documentation", "examples", "title"}
 )
-"""Attributes of a `Node` that only speak to people: a change of nothing else concerns no data and no code."""
+"""Attributes of an `OutlineNode` that only speak to people: a change of nothing else concerns no data and no code."""
 
 TRUNCATED: Final = "truncated"
 """Kind of the node an outline ends with when the schema declares more than is listed."""

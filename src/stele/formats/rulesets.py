@@ -17,6 +17,7 @@ A plug-in that lists bare names is taken to have version 1 of each.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import lru_cache
 from typing import Any, Generic, NamedTuple, Protocol, TypeVar, runtime_checkable
 
 from stele.core.findings import Finding
@@ -162,6 +163,7 @@ def ruleset_summary(fmt: Format[Any], ruleset: str) -> str:
     return fmt.ruleset_summaries.get(ruleset, "") if isinstance(fmt, HasRulesetSummaries) else ""
 
 
+@lru_cache(1024)
 def _full_name(name: str) -> str:
     bare, version = split_ruleset(name)
     return join_ruleset(bare, version or FIRST)

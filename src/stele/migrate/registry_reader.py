@@ -194,7 +194,7 @@ def _read_version(client: SchemaRegistryClient, subject: str, number: int, *, de
         Request("GET", route, _shown, build_query({"deleted": True}), subject=subject, version=str(number))
     )
     if split_subject(found.subject or subject) != split_subject(subject):
-        raise InvalidRequest(f"{subject} stands for {found.subject}; its own versions show once that alias is removed")
+        raise InvalidRequest(f"{subject} is an alias of {found.subject}: remove the alias to read its own versions")
     return msgspec.structs.replace(found, subject=subject, version=number).to_version(deleted=deleted)
 
 

@@ -144,7 +144,7 @@ class _Lifelines:
         has_notes = self._draw_legend(bottom)
         return draw.finish(width, bottom + (62 if has_notes else 40))
 
-    def _left(self, number: int) -> float:
+    def _left_edge(self, number: int) -> float:
         return _MARGIN + _LABELS + self._column[number] * self._step
 
     def _middle(self, path: str) -> float:
@@ -158,7 +158,7 @@ class _Lifelines:
         for number, index in self._column.items():
             if index % every:
                 continue
-            x = self._left(number)
+            x = self._left_edge(number)
             draw.add_path(draw.root, f"M{print_number(x)} {_TOP - 6} V{print_number(bottom)}", "p-grid")
             if every > 1 and x > end - _NARROWEST_NUMBER / 2 and index:
                 continue
@@ -183,7 +183,7 @@ class _Lifelines:
         for before, after in zip(field.spans, field.spans[1:], strict=False):
             if self._column[after.first] == self._column[before.last] + 1:
                 notch = draw.add_group(group, f"{field.path}, version {after.first}: {describe_change(before, after)}")
-                x = print_number(self._left(after.first))
+                x = print_number(self._left_edge(after.first))
                 draw.add_path(notch, f"M{x} {print_number(y - 6)} l5 6 l-5 6 l-5 -6 z", "p-notch")
 
     def _find_runs(self, spans: Sequence[FieldSpan]) -> list[list[FieldSpan]]:
@@ -200,8 +200,8 @@ class _Lifelines:
         draw = self._drawing
         inset = min(2.0, self._step / 6)
         for number, span in enumerate(run):
-            begin = self._left(span.first) + (inset if number == 0 else 0)
-            end = self._left(span.last) + self._step - (inset if number == len(run) - 1 else 0)
+            begin = self._left_edge(span.first) + (inset if number == 0 else 0)
+            end = self._left_edge(span.last) + self._step - (inset if number == len(run) - 1 else 0)
             colour = f"p-bar p-c{self._colours[span.type]}{' p-optional' if span.optional else ''}"
             at, size = Point(begin, y - _BAR / 2), Point(end - begin, _BAR)
             draw.add_rect(group, at, size, colour, 3 if len(run) == 1 else 0)
@@ -218,7 +218,7 @@ class _Lifelines:
         if before is None or before not in self._rows:
             return
         draw = self._drawing
-        x = self._left(field.spans[0].first)
+        x = self._left_edge(field.spans[0].first)
         start, end = self._middle(before), self._middle(field.path)
         group = draw.add_group(draw.root, f"{before} was renamed to {field.path} in version {field.spans[0].first}")
         bend = min(14.0, max(6.0, self._step / 2))

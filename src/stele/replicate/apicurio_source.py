@@ -23,8 +23,7 @@ from msgspec.structs import replace
 from stele.errors import NotFound
 from stele.protocol.cncf import group_id_of, namespace_of
 from stele.protocol.replication import ReplicaReference, ReplicaState, ReplicaVersion, SubjectName
-from stele.replicate.dump_versions import give_next_lives
-from stele.replicate.foreign_api import AT_ONCE, ForeignApi, add_text, parse_format, parse_number, parse_time
+from stele.replicate.foreign_api import AT_ONCE, ForeignSource, add_text, parse_format, parse_number, parse_time
 from stele.replicate.registries import Changes, SourceListing
 
 T = TypeVar("T")
@@ -36,6 +35,9 @@ _MOST_PAGES: Final = 40_000
 _NEWEST: Final = 20
 """Versions changed last that a look compares: times have whole seconds."""
 _CACHE_BYTES: Final = 32 * 1024 * 1024
+_VERSIONS: Final = "/search/versions?orderby=globalId&order=asc"
+_ARTIFACTS: Final = "/search/artifacts?orderby=createdOn&order=asc"
+"""Lists of everything, of release 3 and 2 of the API."""
 _URI: Final = re.compile(r"/groups/([^/]+)/artifacts/([^/]+)/versions/([^/]+)\Z")
 _DRAFT: Final = "DRAFT"
 _STATES: Final = {"DISABLED": ReplicaState.DELETED}
@@ -97,7 +99,7 @@ _artifacts: Final = msgspec.json.Decoder(_Artifacts)
 _references: Final = msgspec.json.Decoder(list[_Reference])
 
 
-class ApicurioSource:
+class ApicurioSource(ForeignSource):
     """A registry that is read through that API alone.
 
     Args:
@@ -110,17 +112,10 @@ class ApicurioSource:
     def __init__(self, client: httpx.Client, url: str, authority: str = "", poll_seconds: float = 1.0) -> None:
         base = url.rstrip("/")
         base = base if "/apis/" in urlsplit(base).path else base + _PATH
-        self.name = base
-        self.poll_seconds = poll_seconds
-        self._api = ForeignApi(client, base)
+        super().__init__(client, base, authority, poll_seconds)
         self._is_second = base.endswith("/v2")
-        self._authority = (authority or base).rstrip("/")
         self._texts: LRUCache[int, bytes] = LRUCache(_CACHE_BYTES, getsizeof=len)
         self._referenced: dict[int, tuple[_Reference, ...]] = {}
-
-    def get_authority(self) -> str:
-        """Return the authority of its schemas."""
-        return self._authority
 
     # --- reading --------------------------------------------------------------------------------------------------
 
@@ -139,10 +134,10 @@ class ApicurioSource:
 
     def _list_versions(self, group: str | None) -> list[_Version]:
         if not self._is_second:
-            path = "/search/versions?orderby=globalId&order=asc"
+            path = _VERSIONS
             path += "" if group is None else f"&groupId={quote(group, safe='')}"
             return list(self._read_pages(path, _versions, lambda page: page.versions))
-        path = "/search/artifacts?orderby=createdOn&order=asc"
+        path = _ARTIFACTS
         path += "" if group is None else f"&group={quote(group, safe='')}"
         artifacts = self._read_pages(path, _artifacts, lambda page: page.artifacts)
         places = [(row.group_id or "default", row.id) for row in artifacts]
@@ -253,6 +248,8 @@ class ApicurioSource:
         for uid, found in zip(own, _map_in_pool(self._find_version, own.values()), strict=True):
             if found is not None and self._make_uid(found) == uid:
                 fates[uid] = _STATES.get(found.state, ReplicaState.ACTIVE)
+        if len(fates) < len(own):
+            self._api.require_answer(f"{_ARTIFACTS if self._is_second else _VERSIONS}&limit=1&offset=0")
         return fates
 
     def _parse_uri(self, uri: str) -> _Place | None:
@@ -274,14 +271,6 @@ class ApicurioSource:
             digest.update(self._api.get(f"/search/versions?orderby={order}&order=desc&limit={limit}").content)
         seen = digest.hexdigest()
         return Changes(frozenset() if seen == position else None, seen)
-
-    def rename_revived(self, rows: list[ReplicaVersion], buried: Mapping[str, ReplicaState]) -> list[ReplicaVersion]:
-        """Return the rows, with the uid of a next life for those that the target has buried."""
-        return give_next_lives(rows, buried)
-
-    def close(self) -> None:
-        """Close connections."""
-        self._api.close()
 
 
 def _place_of(row: _Version) -> _Place:

@@ -22,33 +22,17 @@ from stele.protocol import cncf_uris
 from stele.protocol.cncf import group_id_of, namespace_of
 from stele.protocol.replication import ReplicaState, ReplicaVersion, SubjectName
 from stele.replicate.dump_versions import give_next_lives
-from stele.replicate.foreign_api import AT_ONCE, ForeignApi, parse_format, parse_time, split_text
+from stele.replicate.foreign_api import AT_ONCE, ForeignSource, parse_format, parse_time, split_text
 from stele.replicate.registries import Changes, SourceListing
 
 _UID: Final = re.compile(r"[0-9a-f]{32}\Z")
 _names: Final = msgspec.json.Decoder(list[str])
+_GROUPS: Final = "/schemagroups"
 _numbers: Final = msgspec.json.Decoder(list[int])
 
 
-class CncfSource:
-    """A registry that is read through that API alone.
-
-    Args:
-        client: Sends requests, with credentials where they are needed; it is closed with this.
-        url: Base URI of the API.
-        authority: URI that is the authority of schemas without one; '' is the base URI.
-        poll_seconds: Pause between two looks.
-    """
-
-    def __init__(self, client: httpx.Client, url: str, authority: str = "", poll_seconds: float = 1.0) -> None:
-        self.name = url
-        self.poll_seconds = poll_seconds
-        self._api = ForeignApi(client, url)
-        self._authority = (authority or url).rstrip("/")
-
-    def get_authority(self) -> str:
-        """Return the authority of schemas that have none of their own."""
-        return self._authority
+class CncfSource(ForeignSource):
+    """A registry that is read through that API alone; see `ForeignSource`."""
 
     def _get_list(self, decoder: msgspec.json.Decoder[Any], path: str) -> list[Any]:
         try:
@@ -67,7 +51,9 @@ class CncfSource:
         return SourceListing([replace(row, uid=_make_uid(row)) if row.uid in shared else row for row in found], "")
 
     def _list_places(self, namespace: str | None) -> list[SubjectName]:
-        groups = self._get_list(_names, "/schemagroups") if namespace is None else [group_id_of(namespace)]
+        groups = self._api.decode(_names.decode, self._api.get(_GROUPS))
+        if namespace is not None:
+            groups = [group for group in groups if group == group_id_of(namespace)]
         return [
             SubjectName(namespace_of(group), schema)
             for group in groups
@@ -130,6 +116,8 @@ class CncfSource:
                 continue
             if row.uid in (answer.headers.get("schema-id", ""), _make_uid(row)):
                 fates[row.uid] = ReplicaState.ACTIVE
+        if len(fates) < len(rows):
+            self._api.require_answer(_GROUPS)
         return fates
 
     def wait_for_changes(self, position: str, seconds: float) -> Changes:
@@ -140,10 +128,6 @@ class CncfSource:
         """Return the rows, with the uid of a next life for those whose uid is of this source's making."""
         made = {row.uid for row in rows if row.uid == _make_uid(row)}
         return give_next_lives(rows, {uid: state for uid, state in buried.items() if uid in made})
-
-    def close(self) -> None:
-        """Close connections."""
-        self._api.close()
 
 
 def _make_uid(row: ReplicaVersion) -> str:

@@ -2,13 +2,14 @@
 
 A registry that gives entity tags is asked whether its lists have others. One that makes pages is asked for the end of
 its lists and for its subjects, and for whole lists from time to time. One without `/schemas` is asked for its subjects
-and their version numbers, which also says which subjects changed.
+and their version numbers. Whole lists and numbers also say which subjects changed.
 """
 
 from __future__ import annotations
 
 import hashlib
 import time
+from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from typing import Final, NamedTuple
 from urllib.parse import quote
@@ -27,27 +28,37 @@ WHOLE_SECONDS: Final = 30.0
 _PAGE: Final = 1000
 _MOST_PAGES: Final = 20_000
 _PREFIX: Final = "subjectPrefix=%3A%2A%3A"
+_MOST_NAMED: Final = 50
+"""Changed subjects that are named; of more, everything is read, which is quicker then."""
 _rows: Final = msgspec.json.Decoder(list[msgspec.Raw])
 _names: Final = msgspec.json.Decoder(list[str])
 _numbers: Final = msgspec.json.Decoder(list[int])
 
 
+class _Row(msgspec.Struct):
+    subject: str = ""
+
+
+_row: Final = msgspec.json.Decoder(_Row)
+
+
 class _Page(NamedTuple):
-    """An answer that was seen: its tag, a digest of its body, and how many rows are in it."""
+    """An answer that was seen: its tag, a digest of its body, and of each row the subject and a digest."""
 
     tag: str
     digest: bytes
-    rows: int
+    rows: tuple[tuple[str, bytes], ...]
 
 
 class _Seen(NamedTuple):
-    """What the last look at whole lists found."""
+    """What the last look at whole lists found; subjects has a digest of all rows of each."""
 
     position: str
     at: float
     counts: tuple[int, ...]
     ends: bytes
     has_ends: bool
+    subjects: Mapping[str, bytes]
 
 
 class ListWatcher:
@@ -80,7 +91,10 @@ class ListWatcher:
             # The ends are those from before the lists were read: what came in between is seen at the next look.
             found = found._replace(ends=seen.ends)
         self._seen = found
-        return Changes(frozenset() if found.position == position else None, found.position)
+        if found.position == position:
+            return Changes(frozenset(), position)
+        is_known = seen is not None and seen.position == position
+        return _name_changes(seen.subjects if is_known and seen is not None else {}, found.subjects, found.position)
 
     # --- by lists of versions -------------------------------------------------------------------------------------
 
@@ -89,35 +103,41 @@ class ListWatcher:
         digest = hashlib.sha256()
         is_paged, is_tagged = True, True
         counts = []
+        subjects: dict[str, bytes] = {}
         for deleted in ("true", "false"):
             count = longest = 0
             previous = b""
             for _ in range(_MOST_PAGES):
                 page = self._read_page(f"/schemas?{_PREFIX}&deleted={deleted}&offset={count}&limit={_PAGE}")
-                if page.digest == previous or page.rows > _PAGE:
+                if page.digest == previous or len(page.rows) > _PAGE:
                     is_paged = False  # The server knows no pages and gives everything each time.
                 if page.digest == previous:
                     break
                 digest.update(page.digest)
                 previous = page.digest
-                count += page.rows
+                count += len(page.rows)
+                for subject, row_digest in page.rows:
+                    seen = subjects.get(subject, b"") + row_digest + deleted.encode()
+                    subjects[subject] = hashlib.sha256(seen).digest()
                 is_tagged = is_tagged and bool(page.tag)
                 # A server may give fewer than it is asked for, so the first page is never known to be the last one.
-                if page.rows < longest or not page.rows or not is_paged:
+                if len(page.rows) < longest or not page.rows or not is_paged:
                     break
-                longest = page.rows
+                longest = len(page.rows)
             counts.append(count)
         has_ends = is_paged and not is_tagged
         ends = self._digest_ends(tuple(counts)) if has_ends else b""
-        return _Seen(digest.hexdigest(), now, tuple(counts), ends, has_ends)
+        return _Seen(digest.hexdigest(), now, tuple(counts), ends, has_ends, subjects)
 
     def _read_page(self, path: str) -> _Page:
         known = self._pages.get(path)
         answer = self._api.get(path, {"if-none-match": known.tag} if known is not None and known.tag else None)
         if known is not None and answer.status_code == httpx.codes.NOT_MODIFIED:
             return known
-        count = len(self._api.decode(_rows.decode, answer))
-        page = _Page(answer.headers.get("etag", ""), hashlib.sha256(answer.content).digest(), count)
+        rows = tuple(
+            (_read_subject(raw), hashlib.sha256(raw).digest()) for raw in self._api.decode(_rows.decode, answer)
+        )
+        page = _Page(answer.headers.get("etag", ""), hashlib.sha256(answer.content).digest(), rows)
         if page.tag:
             self._pages[path] = page
         return page
@@ -148,8 +168,7 @@ class ListWatcher:
         if not is_known or now - self._checked >= WHOLE_SECONDS:
             self._checked = now
             return Changes(None, seen)
-        changed = {name for name in before.keys() | found.keys() if before.get(name) != found.get(name)}
-        return Changes(frozenset(parse_place(name) for name in changed), seen)
+        return _name_changes(before, {name: numbers for name, numbers in found.items() if any(numbers)}, seen)
 
     def _list_names(self, query: str) -> set[str]:
         return set(self._api.decode(_names.decode, self._api.get(f"/subjects{query}")))
@@ -163,3 +182,22 @@ class ListWatcher:
             return self._api.decode(_numbers.decode, self._api.get(path))
         except NotFound:
             return []
+
+
+def _read_subject(row: msgspec.Raw) -> str:
+    """Return the subject of a row of a list; '' where it names none."""
+    try:
+        return _row.decode(row).subject
+    except msgspec.MsgspecError:
+        return ""
+
+
+def _name_changes(before: Mapping[str, object], found: Mapping[str, object], position: str) -> Changes:
+    """Return which subjects are not what they were; None where that is not known, or where everything is to be read.
+
+    A registry that lists nothing any more is read as a whole: it may have lost its data.
+    """
+    changed = {name for name in before.keys() | found.keys() if before.get(name) != found.get(name)}
+    if not before or not found or "" in changed or len(changed) > _MOST_NAMED:
+        return Changes(None, position)
+    return Changes(frozenset(parse_place(name) for name in changed), position)

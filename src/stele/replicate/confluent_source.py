@@ -68,6 +68,8 @@ class ConfluentSource:
             found = there.get(place)
             if found is not None and uid in _list_lives(found.uid):
                 fates[uid] = found.state
+        if len(fates) < len(own):
+            self._api.require_answer("/subjects")
         return fates
 
     def wait_for_changes(self, position: str, seconds: float) -> Changes:

@@ -17,7 +17,8 @@ from stele.core.json_depth import MAX_JSON_DEPTH, is_nested_deeper
 from stele.core.model import OPAQUE_FORMAT
 from stele.errors import NotFound, Refused, RegistryUnreachable
 from stele.formats.registry import list_formats
-from stele.protocol.replication import ReplicaVersion
+from stele.protocol.replication import ReplicaState, ReplicaVersion
+from stele.replicate.dump_versions import give_next_lives
 
 T = TypeVar("T")
 
@@ -66,6 +67,13 @@ class ForeignApi:
             raise Refused(f"{self.url} answered {answer.status_code} to {path}")
         return answer
 
+    def require_answer(self, path: str) -> None:
+        """Raise as `get` unless a list that every such registry has is there.
+
+        Else a gateway whose registry is away, and answers 404 to everything, would say that all versions are gone.
+        """
+        self.get(path)
+
     def get_known(self, path: str) -> httpx.Response:
         """Return an answer; it comes again only if it has changed, from servers that give tags. Raises as `get`."""
         known = self._known.get(path)
@@ -91,6 +99,35 @@ class ForeignApi:
     def close(self) -> None:
         """Close connections."""
         self._client.close()
+
+
+class ForeignSource:
+    """The start and the end of a source that is read through one `ForeignApi`; see `ReplicaSource` for the rest.
+
+    Args:
+        client: Sends requests, with credentials where they are needed; it is closed with this.
+        url: Base URI of the API.
+        authority: URI that is the authority of schemas without one; '' is the base URI.
+        poll_seconds: Pause between two looks.
+    """
+
+    def __init__(self, client: httpx.Client, url: str, authority: str = "", poll_seconds: float = 1.0) -> None:
+        self.name = url
+        self.poll_seconds = poll_seconds
+        self._api = ForeignApi(client, url)
+        self._authority = (authority or url).rstrip("/")
+
+    def get_authority(self) -> str:
+        """Return the authority of schemas that have none of their own."""
+        return self._authority
+
+    def rename_revived(self, rows: list[ReplicaVersion], buried: Mapping[str, ReplicaState]) -> list[ReplicaVersion]:
+        """Return the rows, with the uid of a next life for those that the target has buried."""
+        return give_next_lives(rows, buried)
+
+    def close(self) -> None:
+        """Close connections."""
+        self._api.close()
 
 
 def parse_format(name: str) -> tuple[str, str]:

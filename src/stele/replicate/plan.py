@@ -52,6 +52,7 @@ class ReplicationPlan(msgspec.Struct, frozen=True):
         conflicts: What cannot be done.
         same: How many versions are there already, as they should be.
         settings: Settings of levels of the target, to be set when the versions are there.
+        places: Versions of the target that are to be removed or deleted, by uid.
     """
 
     removed: tuple[tuple[str, ReplicaState], ...] = ()
@@ -60,6 +61,7 @@ class ReplicationPlan(msgspec.Struct, frozen=True):
     conflicts: tuple[ReplicationConflict, ...] = ()
     same: int = 0
     settings: tuple[SettingsChange, ...] = ()
+    places: Mapping[str, ReplicaVersion] = {}
 
     @property
     def is_empty(self) -> bool:
@@ -155,6 +157,7 @@ def make_plan(comparison: RegistryComparison) -> ReplicationPlan:
         tuple(dict.fromkeys(deleted)),
         tuple(conflicts),
         same,
+        places={uid: there[uid] for uid in {*gone, *deleted}},
     )
 
 

@@ -41,7 +41,7 @@ _BYTES_AT_ONCE: Final = 4 * 1024 * 1024
 _WAIT_SECONDS: Final = 20.0
 """How long a source that tells of its changes is asked to wait for one."""
 _BURST_SECONDS: Final = 1.0
-"""How long right after a change: when nothing follows, the observer is told so."""
+"""How long right after a change: when nothing follows, the observer is told so; each time it waits twice as long."""
 RECHECK_SECONDS: Final = 300.0
 """How often everything is compared again, whatever the source told."""
 _POLL_SHARE: Final = 1.0
@@ -319,7 +319,7 @@ class Replicator:
                 position, checked = self._look(observer, None), time.monotonic()
             began = time.monotonic()
             changes = self.source.wait_for_changes(position, wait)
-            wait = _WAIT_SECONDS if changes.subjects == frozenset() else _BURST_SECONDS
+            wait = min(wait * 2, _WAIT_SECONDS) if changes.subjects == frozenset() else _BURST_SECONDS
             if changes.subjects is None:
                 position = self._look(observer, None) or changes.position
                 checked = time.monotonic()

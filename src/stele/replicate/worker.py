@@ -144,7 +144,7 @@ class _Worker:
         self._bridge = bridge
         self._client = client
         self._thread = threading.Thread(target=self._run, name=f"stele-replicate-{replication.name}", daemon=True)
-        self._status = documents.find_status(registry.state, replication.name)
+        self._status = _note_begin(documents.find_status(registry.state, replication.name))
         self._saved = self._status
         self._unsaved_errors = 0
         self._saved_at = 0.0
@@ -265,7 +265,9 @@ class _Worker:
         stored = documents.find_status(self._registry.state, self._replication.name)
         counts = ("registered", "removed", "mapped", "settings", "changed_at")
         errors = stored.errors + self._unsaved_errors
-        self._status = replace(self._status, errors=errors, **{name: getattr(stored, name) for name in counts})
+        began_at = stored.began_at or self._status.began_at
+        told = {name: getattr(stored, name) for name in counts}
+        self._status = replace(self._status, errors=errors, began_at=began_at, **told)
 
     def _require_lease(self, verb: str, done: int, total: int | None) -> None:
         if not self._take_lease(takes_over=False):
@@ -353,10 +355,20 @@ class _Worker:
             self._saved_at = time.monotonic()
 
 
+def _note_begin(status: ReplicationStatus) -> ReplicationStatus:
+    """Return the status of a replication that begins now, unless it has begun before."""
+    return status if status.began_at else replace(status, began_at=current_millis())
+
+
 def _without_times(status: ReplicationStatus) -> ReplicationStatus:
     """Return what is worth a record of the log; a position alone is not."""
     return replace(
-        status, position="", level_at=0, failures=0, errors=0 if status.phase is Phase.FAILING else status.errors
+        status,
+        position="",
+        level_at=0,
+        began_at=0,
+        failures=0,
+        errors=0 if status.phase is Phase.FAILING else status.errors,
     )
 
 

@@ -23,8 +23,7 @@ import msgspec
 from stele.errors import NotFound, Refused, RegistryUnreachable
 from stele.protocol.cncf import group_id_of, namespace_of
 from stele.protocol.replication import ReplicaState, ReplicaVersion, SubjectName
-from stele.replicate.dump_versions import give_next_lives
-from stele.replicate.foreign_api import AT_ONCE, ForeignApi, add_text, parse_format, parse_number, parse_time
+from stele.replicate.foreign_api import AT_ONCE, ForeignSource, add_text, parse_format, parse_number, parse_time
 from stele.replicate.registries import Changes, SourceListing
 
 _PAGE: Final = 500
@@ -87,27 +86,13 @@ _any: Final = msgspec.json.Decoder(dict[str, Any])
 _capabilities: Final = msgspec.json.Decoder(_Capabilities)
 
 
-class XRegistrySource:
-    """A registry that is read through that API alone.
-
-    Args:
-        client: Sends requests, with credentials where they are needed; it is closed with this.
-        url: Base URI of the API.
-        authority: URI that is the authority of its schemas; '' is the base URI.
-        poll_seconds: Pause between two looks.
-    """
+class XRegistrySource(ForeignSource):
+    """A registry that is read through that API alone; see `ForeignSource`."""
 
     def __init__(self, client: httpx.Client, url: str, authority: str = "", poll_seconds: float = 1.0) -> None:
-        self.name = url
-        self.poll_seconds = poll_seconds
-        self._api = ForeignApi(client, url)
-        self._authority = (authority or url).rstrip("/")
+        super().__init__(client, url, authority, poll_seconds)
         self._capabilities: _Capabilities | None = None
         self._documents: dict[str, _Document] = {}
-
-    def get_authority(self) -> str:
-        """Return the authority of its schemas."""
-        return self._authority
 
     def _load_capabilities(self) -> _Capabilities:
         """Return what the server can do. Raises `Refused` for one that cannot inline."""
@@ -255,6 +240,8 @@ class XRegistrySource:
         xids = [xid for row in rows if (xid := self._parse_uri(row.uri)) is not None]
         places = {_place_of(xid) for xid in xids}
         uids = {row.uid for row in self.read(None, sorted(places), texts=False).rows}
+        if any(row.uid not in uids for row in rows):
+            self._api.require_answer("/schemagroups")
         return {row.uid: ReplicaState.ACTIVE for row in rows if row.uid in uids}
 
     def _parse_uri(self, uri: str) -> str | None:
@@ -275,14 +262,6 @@ class XRegistrySource:
                 digest.update(page.content)
         seen = digest.hexdigest()
         return Changes(frozenset() if seen == position else None, seen)
-
-    def rename_revived(self, rows: list[ReplicaVersion], buried: Mapping[str, ReplicaState]) -> list[ReplicaVersion]:
-        """Return the rows, with the uid of a next life for those that the target has buried."""
-        return give_next_lives(rows, buried)
-
-    def close(self) -> None:
-        """Close connections."""
-        self._api.close()
 
 
 def _path_of(place: SubjectName) -> str:

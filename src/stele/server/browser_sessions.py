@@ -103,7 +103,7 @@ class BrowserSessions:
             raise Unauthenticated(f"credentials for a session have {LONGEST_CREDENTIALS} bytes at most")
         principal = await self._verify(PresentedCredentials([header], port, address))
         if not principal.name:
-            raise Unauthenticated("nobody is asked here who he is")
+            raise Unauthenticated("this server has no authentication: there is nothing to log in to")
         session = _Session(*header, int(time.time()) + self.seconds)
         return self._seal.seal(msgspec.msgpack.encode(session))
 

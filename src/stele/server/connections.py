@@ -18,7 +18,7 @@ from http import HTTPStatus
 from itertools import chain
 from typing import Any, Final
 
-from stele.apis.http.requests import WAITING
+from stele.apis.http.requests import SHORT_BODY, WAITING
 from stele.protocol.http_statuses import STATUS_PHRASES
 from stele.server.asgi import AsgiScope, Receive, ReceivedRequest, Send
 from stele.server.connection_limits import ConnectionLimits
@@ -274,9 +274,11 @@ class BoundedProtocol(Http1Protocol):
             self._is_answered = False
             return
         if self._held_body is not None:
-            if self._answer_at_once("POST", bytes(self._held_body)):
+            body = bytes(self._held_body)
+            if self._answer_at_once("POST", body):
                 self._held_body = None
                 return
+            self.scope[SHORT_BODY] = body  # type: ignore[typeddict-unknown-key]  # ours
             self._begin_held_request()
         super().on_message_complete()
         self._table.end_wait(self)

@@ -296,10 +296,12 @@ class Dispatcher:
         """The key of a request whose answer can be kept, or None; and who gives its body, which is read for it."""
         method, digest = scope["method"], b""
         if method == "POST" and scope["path"].startswith(self._repeatable):
-            body, receive = await read_short_body(scope["headers"], receive)
+            body = scope.get(SHORT_BODY)
             if body is None:
-                return None, receive
-            scope[SHORT_BODY] = body
+                body, receive = await read_short_body(scope["headers"], receive)
+                if body is None:
+                    return None, receive
+                scope[SHORT_BODY] = body
             digest = sha256(body).digest()
         elif method != "GET":
             return None, receive

@@ -24,6 +24,6 @@ def check_exposure(settings: ServerSettings, places: Iterable[tuple[str, str]]) 
         if address and not is_loopback(address) and not methods.get(dialect, methods[""]) and not settings.insecure:
             where = f" ({dialect})" if dialect else ""
             raise InvalidRequest(
-                f"{address}{where} can be reached from other machines, and nobody is asked who he is: set"
+                f"{address}{where} can be reached from other machines without authentication: set"
                 " `authentication`, or `insecure` if something else keeps strangers out"
             )

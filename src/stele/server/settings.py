@@ -514,7 +514,7 @@ def load_settings(
         if (url := getattr(settings, name)) and not pattern.fullmatch(url):
             raise InvalidRequest(f"settings: {name}: it is no {shape}")
     if settings.ui_environment_color and not _COLOR.fullmatch(settings.ui_environment_color):
-        raise InvalidRequest("settings: ui_environment_color: it is no colour such as #b00020")
+        raise InvalidRequest("settings: ui_environment_color: write a colour as #b00020")
     for origin in settings.cors_origins:
         if origin != "*" and not _ORIGIN.fullmatch(origin):
             raise InvalidRequest(f"settings: cors_origins: {origin!r} is no origin such as https://ui.example.org")

@@ -21,8 +21,13 @@ def read_entry(entry: LogEntry) -> LogRecord:
 
     Raises `NewerLog` for one of a newer release, `StoreError` for one that cannot be read.
     """
+    return upgrade_record(decode_entry(entry))
+
+
+def decode_entry(entry: LogEntry) -> LogRecord:
+    """Return the record of an entry as it was written. Raises as `read_entry`."""
     try:
-        return upgrade_record(decode_record(entry.record))
+        return decode_record(entry.record)
     except NewerRecord as error:
         raise NewerLog(f"Record {entry.seq} of the log is of a newer release: {error}; upgrade this node") from error
     except msgspec.MsgspecError as error:

@@ -46,6 +46,16 @@ class TableChangeReport(msgspec.Struct, frozen=True):
     change: ColumnChangeReport = ColumnChangeReport()
 
 
+class SampledLetter(msgspec.Struct, frozen=True):
+    """A dead letter whose first bytes are kept; see `DeadLetterSample` in `stele.spark.pipeline.journal`."""
+
+    code: str = ""
+    reason: str = ""
+    value: str = ""
+    bytes: int = 0
+    place: str = ""
+
+
 class BatchSummary(msgspec.Struct, frozen=True):
     """One batch; see `BatchReport` in `stele.spark.pipeline.journal`. Times are in seconds since 1970."""
 
@@ -57,6 +67,7 @@ class BatchSummary(msgspec.Struct, frozen=True):
     versions: dict[str, int] = {}
     codes: dict[str, int] = {}
     reasons: dict[str, int] = {}
+    samples: tuple[SampledLetter, ...] = ()
     columns_added: tuple[str, ...] = ()
     changes: tuple[TableChangeReport, ...] = ()
     replayed: bool = False
@@ -79,6 +90,18 @@ class PipelineTotals(msgspec.Struct, frozen=True):
     through: int = -1
 
 
+class PipelineLag(msgspec.Struct, frozen=True):
+    """Records of each topic that no finished batch had had, and when that was so (seconds since 1970)."""
+
+    at: float = 0.0
+    topics: dict[str, int] = {}
+
+    @property
+    def records(self) -> int:
+        """Those of all topics."""
+        return sum(self.topics.values())
+
+
 class PipelineJournal(msgspec.Struct, frozen=True):
     """A pipeline.
 
@@ -89,6 +112,7 @@ class PipelineJournal(msgspec.Struct, frozen=True):
     reasons  dead letters of these batches by reason, the commonest first
     codes    likewise by code
     offsets  where the newest batch that Spark planned ends, by source: text as Spark wrote it
+    lag      how far it was behind its topics when that was last asked; None: nobody could say
     problem  why the journal cannot be read; '' where it can
     """
 
@@ -99,6 +123,7 @@ class PipelineJournal(msgspec.Struct, frozen=True):
     reasons: dict[str, int] = {}
     codes: dict[str, int] = {}
     offsets: tuple[str, ...] = ()
+    lag: PipelineLag | None = None
     problem: str = ""
 
 
@@ -128,6 +153,7 @@ def _read_journal(checkpoint: Path, *, most_batches: int) -> PipelineJournal:
     try:
         totals = _read_json(journal / "totals.json", PipelineTotals) or PipelineTotals()
         batches = tuple(_read_batches(journal, totals.through, most_batches))
+        lag = _read_json(journal / "lag.json", PipelineLag)
     except (msgspec.MsgspecError, OSError, ValueError) as error:
         return PipelineJournal(checkpoint.name, running, problem=f"the journal is damaged: {error}")
     return PipelineJournal(
@@ -138,6 +164,7 @@ def _read_journal(checkpoint: Path, *, most_batches: int) -> PipelineJournal:
         _sum_counts(batch.reasons for batch in batches),
         _sum_counts(batch.codes for batch in batches),
         _read_offsets(checkpoint),
+        lag,
     )
 
 

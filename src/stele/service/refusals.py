@@ -6,7 +6,9 @@ that it refused since it began.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import asyncio
+import time
+from collections.abc import Callable, Iterable
 from hashlib import sha256
 from pathlib import Path
 from typing import Any, Final
@@ -26,6 +28,7 @@ MOST_REFUSALS: Final = 500
 MOST_BYTES: Final = 8 * 1024 * 1024
 """Bytes of the files that are read for one answer, from the end."""
 KINDS: Final = (REFUSED_REGISTRATION, REFUSED_REQUEST)
+_DAY: Final = 86_400
 _MOST_FINDINGS: Final = 20
 """Findings of one refusal that are kept; their number is kept of all."""
 _MOST_CHARACTERS: Final = 500
@@ -134,6 +137,33 @@ def _shorten(finding: Finding) -> Finding:
         name: value[:_MOST_CHARACTERS] for name in names if (value := getattr(finding, name)) is not None
     }
     return msgspec.structs.replace(finding, **shortened)
+
+
+class RefusalCounter:
+    """How many registrations the policy refused today; files are read again after a while only.
+
+    Args:
+        notes: Those of the process.
+        clock: Tells seconds since 1970 UTC.
+    """
+
+    HOLDS: Final = 30.0
+    """Seconds for which a number is good."""
+
+    def __init__(self, notes: AuditNotes, clock: Callable[[], float] = time.time) -> None:
+        self._notes, self._clock = notes, clock
+        self._until = float("-inf")
+        self._count = 0
+
+    async def count_today(self) -> int:
+        """Return how many there are since midnight UTC, `MOST_REFUSALS` at most. Raises `StoreError`."""
+        now = self._clock()
+        if now >= self._until:
+            midnight = int(now // _DAY * _DAY * 1000)
+            found = await asyncio.to_thread(read_refusals, self._notes, "", REFUSED_REGISTRATION, MOST_REFUSALS)
+            self._count = sum(entry.at >= midnight for entry in found.refusals)
+            self._until = now + self.HOLDS
+        return self._count
 
 
 def read_refusals(notes: AuditNotes, text: str, kind: str, limit: int) -> RefusalPage:

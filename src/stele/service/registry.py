@@ -64,7 +64,7 @@ from stele.service.compatibility import CompatibilityChecker
 from stele.service.early_state import EarlyState, decode_snapshot
 from stele.service.heap import return_memory
 from stele.service.limits import Limits
-from stele.service.old_records import read_entry
+from stele.service.old_records import decode_entry, read_entry
 from stele.service.refusals import note_refused_registration
 from stele.service.required_rights import required_rights
 from stele.service.schemas import SchemaParser
@@ -242,8 +242,8 @@ class Registry:
         self._growth = asyncio.Event()
 
     async def read_log(self, after: int, limit: int) -> list[tuple[int, LogRecord]]:
-        """Entries of the log after a sequence number, oldest first."""
-        return [(entry.seq, decode_record(entry.record)) for entry in await self._log.tail(after, limit)]
+        """Entries of the log after a sequence number, oldest first. Raises `StoreError`."""
+        return [(entry.seq, decode_entry(entry)) for entry in await self._log.tail(after, limit)]
 
     async def find_incompatibilities(
         self,
@@ -479,12 +479,17 @@ class Registry:
         """
         batch: list[DecidedJob] = []
         undecided: list[WriteJob] = []
+        unapplied: LogRecord | None = None
         latest = self.state.latest_at
         if self.limits.has_quotas:
             queries.find_usage_of_creator(self.state, "")  # An index built within a draft is built again after it.
         self.state.begin_draft()
         try:
             for job in jobs:
+                if unapplied is not None:  # Nobody sees what the last one changes.
+                    for event in unapplied.events:
+                        apply_event(self.state, event, unapplied.metadata, self.state.seq + 1)
+                    unapplied = None
                 stamp = job.stamp.not_before(latest)
                 latest = stamp.at
                 try:
@@ -498,10 +503,8 @@ class Registry:
                     self.quota_refusals += isinstance(error, QuotaUsedUp)
                     batch.append(DecidedJob(job, error))
                 else:
-                    record = make_record(stamp, decision.events) if decision.events else None
-                    batch.append(DecidedJob(job, decision.outcome, record))
-                    for event in decision.events:
-                        apply_event(self.state, event, stamp, self.state.seq + 1)
+                    unapplied = make_record(stamp, decision.events) if decision.events else None
+                    batch.append(DecidedJob(job, decision.outcome, unapplied))
         finally:
             self.state.roll_back()
         return batch, undecided
@@ -552,7 +555,7 @@ class Registry:
             entries = await self._log.tail(expected, 1)
         except StoreError:
             raise StoreTimeout(f"the outcome of a write is unknown: {error}") from error
-        if not entries or decode_record(entries[0].record).metadata.uid != uid:
+        if not entries or decode_entry(entries[0]).metadata.uid != uid:
             raise error
 
     async def _apply_batch(self, expected: int, batch: list[DecidedJob]) -> None:
@@ -670,6 +673,7 @@ class Registry:
             else:
                 stored = await self._log.load_snapshot()
                 self.state, self._snapshot_seq = await asyncio.to_thread(decode_snapshot, stored)
+                del stored
             await self._catch_up()
         finally:
             gc.enable()

@@ -154,7 +154,8 @@ class SchemaParser:
             lax_imports: Whether imports may be missing and options undeclared, as long as every type is declared
                 somewhere. Formats without `HasLaxImports` have no such rule.
             checks_defaults: Whether defaults that do not fit are refused, in formats with `TakesAnyDefault`.
-            needs_digests: Whether the digests will be asked for: then they are computed off the event loop.
+            needs_digests: Whether the digests will be asked for: then they are computed off the event loop. Without,
+                the text is only compared, and is not printed where printing changes nothing about it.
 
         Raises:
             SteleError: `UnknownFormat`, `MalformedSchema`, `UnresolvedReference`, `TooLarge`.
@@ -168,6 +169,8 @@ class SchemaParser:
         )
         self.limits.check_references(len(closure))
         self.limits.check_reference_depth(queries.measure_reference_depth(state, resolved))
+        if not needs_digests and _prints_faithfully(fmt, form, strict and checks_defaults):
+            form = None
         sha = hashlib.sha256(text).digest()
         key = _PreparationKey(fmt.name, sha, resolved, closure, form, strict, lax_imports, checks_defaults)
         known = self._prepared.get(key)
@@ -229,7 +232,7 @@ class SchemaParser:
         text = texts.text if key.form is None else fmt.canonical(parsed, key.form)
         sha = hashlib.sha256(text).digest()
         other = sent if sha != sent.sha else None
-        if other is not None and self._is_printed_faithfully(fmt, key):
+        if other is not None and _prints_faithfully(fmt, key.form, key.strict and key.checks_defaults):
             self._remember_parsed((fmt.name, SchemaSource(sha, key.closure), False), parsed, texts)
         document = SchemaDocument(text, sha, fmt.name, parsed.type_name, LazyDigests(fmt, parsed), submitted=other)
         return PreparedSchema(document, key.references, SchemaSource(sha, key.closure), parsed, fmt, {})
@@ -244,12 +247,6 @@ class SchemaParser:
             parsed = fmt.parse(texts.text, texts.references, strict=strict)
             self._remember_parsed(key, parsed, texts)
         return parsed
-
-    @staticmethod
-    def _is_printed_faithfully(fmt: Format[Any], key: _PreparationKey) -> bool:
-        """Whether the text that is registered would be parsed to what was printed."""
-        faithful = supports(fmt, PrintsFaithfully) and fmt.prints_faithfully
-        return faithful and key.form is TextForm.PRINTED and key.strict and key.checks_defaults
 
     def _remember_parsed(self, key: tuple[str, SchemaSource, bool], parsed: Parsed, texts: SchemaTexts) -> None:
         self._parsed.put(key, parsed, _estimate_memory(parsed, texts))
@@ -318,14 +315,17 @@ class SchemaParser:
         """As `digest_prepared`, of a registered text with its references."""
         fmt = get_format(format_name)
         source = SchemaSource(sha, queries.resolve_references(state, references))
-        key = (fmt.name, source, normalized)
-        known = self._comparisons.get(key)
+        known = self.find_digest(fmt.name, source, normalized)
         if known is not None:
             return known
-        texts = collect_texts(state, source)
+        key, texts = (fmt.name, source, normalized), collect_texts(state, source)
         if are_quick(fmt, texts):
             return self._digest_registered(fmt, key, texts)
         return await asyncio.to_thread(self._digest_registered, fmt, key, texts)
+
+    def find_digest(self, format_name: str, source: SchemaSource, normalized: bool) -> bytes | None:
+        """Return what `digest_registered` returns, if it is remembered."""
+        return self._comparisons.get((format_name, source, normalized))
 
     def _digest_registered(self, fmt: Format[Any], key: _ComparisonKey, texts: SchemaTexts) -> bytes:
         _, source, normalized = key
@@ -335,6 +335,11 @@ class SchemaParser:
 
     def _remember_comparison(self, key: _ComparisonKey, digest: bytes) -> None:
         self._comparisons.put(key, digest, estimate_source_memory(key[1]))
+
+
+def _prints_faithfully(fmt: Format[Any], form: TextForm | None, is_strict: bool) -> bool:
+    """Whether a text that is printed in a form would be parsed to what it was printed from."""
+    return form is TextForm.PRINTED and is_strict and supports(fmt, PrintsFaithfully) and fmt.prints_faithfully
 
 
 def are_quick(fmt: Format[Any], *schemas: SchemaTexts) -> bool:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import mmap
 from collections.abc import Sequence
 from contextlib import AbstractAsyncContextManager
 from hashlib import sha256
@@ -60,6 +61,10 @@ class ChainedLog:
         self._checksum = checksum
         self._newest = LogPosition(0, FIRST_LINK)
         """The last record this handle has seen."""
+        self._due_mark: asyncio.Handle | None = None
+        """The call of the loop that will put the mark."""
+        self._has_put_mark = False
+        """Whether this handle ever did."""
         self._has_warned = False
         """Whether it was said that the mark cannot be written."""
 
@@ -78,9 +83,6 @@ class ChainedLog:
 
     async def append(self, expected: int, records: Sequence[bytes]) -> bool:
         """Write records at expected+1 …; False, and nothing written, when the head is not expected."""
-        # A loser makes no checksums where the head costs less to know than they do.
-        if len(records) > 1 and self.driver.notices_at_once and await self._require_not_shrunk() != expected:
-            return False
         link = await self._find_link(expected)
         if link is None:
             await self._require_not_shrunk()
@@ -91,7 +93,7 @@ class ChainedLog:
             return False
         if records:
             self._note_newest(LogPosition(expected + len(records), link))
-            self._put_mark()
+            self._put_mark_soon()
         return True
 
     async def tail(self, after: int, limit: int) -> Sequence[LogEntry]:
@@ -153,8 +155,13 @@ class ChainedLog:
         if stored is None:
             return None
         seq, sealed = stored
+        del stored
         view = memoryview(sealed if isinstance(sealed, bytes) else b"")  # a flipped bit may make null of it
-        link, digest, data = bytes(view[:LINK_BYTES]), view[LINK_BYTES:_HEADER_BYTES], view[_HEADER_BYTES:]
+        link, digest = bytes(view[:LINK_BYTES]), bytes(view[LINK_BYTES:_HEADER_BYTES])
+        del sealed
+        # Who decodes it gives the memory back piece by piece, which none but a map of its own allows.
+        data = await asyncio.to_thread(_map_memory, view[_HEADER_BYTES:])
+        del view
         if digest != await asyncio.to_thread(_snapshot_digest, seq, link, data):
             _LOGGER.warning(
                 "the snapshot after record %d in %s is damaged; replaying the whole log instead", seq, self.place
@@ -204,11 +211,13 @@ class ChainedLog:
         """Forget how far the log has come: it was restored, and its original may have gone on."""
         await self.driver.expect_lost_records()
         if self.mark is not None:
+            self._put_due_mark()
             self.mark.remove()
 
     async def close(self) -> None:
         """Release the driver's log."""
         if self.mark is not None:
+            self._put_due_mark()
             self.mark.close()
         await self.driver.close()
 
@@ -233,11 +242,31 @@ class ChainedLog:
         if mark.seq > self._newest.seq:
             self._newest = mark
 
+    def _put_mark_soon(self) -> None:
+        """Put the mark when the loop goes on: before any other task hears of the append, and beside the next one.
+
+        The first one at once: records without a mark are those of a copy.
+        """
+        if self._due_mark is not None:
+            return
+        if self._has_put_mark:
+            self._due_mark = asyncio.get_running_loop().call_soon(self._put_mark)
+        else:
+            self._put_mark()
+
+    def _put_due_mark(self) -> None:
+        """Put the mark now if the loop was to."""
+        if self._due_mark is not None:
+            self._due_mark.cancel()
+            self._put_mark()
+
     def _put_mark(self) -> None:
+        self._due_mark = None
         if self.mark is None:
             return
         try:
             self.mark.write(self._newest)
+            self._has_put_mark = True
         except OSError as error:
             # The records are durable: what fails is the watch over them.
             log = _LOGGER.debug if self._has_warned else _LOGGER.warning
@@ -293,6 +322,15 @@ class ChainedLog:
 def seal_snapshot(seq: int, link: bytes, data: bytes) -> bytes:
     """The bytes to store for a snapshot taken after the record with that link."""
     return b"".join((link, _snapshot_digest(seq, link, data), data))
+
+
+def _map_memory(data: memoryview) -> memoryview:
+    """Return a copy in a memory map of its own, where there are such."""
+    if not data or not hasattr(mmap, "MAP_ANONYMOUS"):
+        return data
+    pages = mmap.mmap(-1, len(data), mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+    pages[:] = data
+    return memoryview(pages)
 
 
 def _snapshot_digest(seq: int, link: bytes, data: bytes | memoryview) -> bytes:

@@ -3,8 +3,8 @@
     python -m stele.testing.log_worker --url sqlite:////tmp/log.db --name w1 --acks w1.acks --seconds 2 --turn
 
 It says `ready` on standard output, starts at the first line on standard input, and ends with one line of JSON
-(`Report`). Each acknowledged batch is written to the acks file, if one is named, and fsynced there before the next one
-is tried.
+(`WorkerReport`). Each acknowledged batch is written to the acks file, if one is named, and fsynced there before the
+next one is tried.
 """
 
 from __future__ import annotations

@@ -34,7 +34,7 @@ from stele.ui.routes import (
     usage,
     versions,
 )
-from stele.ui.work import journal_feed, list_form_pages, list_work_pages, transfer
+from stele.ui.work import bulk, journal_feed, list_form_pages, list_work_pages, transfer
 
 _MODULES = (
     home,
@@ -88,7 +88,7 @@ def application(registry: Registry, options: UiOptions | None = None, **litestar
         create_routes = getattr(module, "create_routes", None)
         if create_routes is not None:
             handlers += create_routes(site)
-    handlers += transfer.create_routes(site) + journal_feed.create_routes(site)
+    handlers += transfer.create_routes(site) + bulk.create_routes(site) + journal_feed.create_routes(site)
     return DialectApplication(
         route_handlers=[*handlers, *assets.create_routes()],
         registry=registry,

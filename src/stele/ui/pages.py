@@ -23,6 +23,7 @@ from stele.service.access import CALLER
 from stele.service.audit import AuditReader
 from stele.service.field_index import FieldIndex
 from stele.service.policies import parse_level_name
+from stele.service.refusals import RefusalCounter
 from stele.service.registry import Registry
 from stele.service.subject_index import SubjectIndex
 from stele.service.usage import Usage
@@ -124,6 +125,7 @@ class Site:
         self.fields = FieldIndex(registry)
         self.usage = Usage(registry)
         self.audit = AuditReader(registry)
+        self.refused = RefusalCounter(registry.audit)
 
 
 class PageRequest:

@@ -35,7 +35,9 @@ live registries; the real client: tests/interop/test_azure_client.py. xRegistry'
 AVRO = '{"type":"record","name":"R","fields":[{"name":"a","type":"int"}]}'
 
 
-def fronted(registry: Registry, authenticator: Authenticator | None = None, options: CncfOptions | None = None) -> App:
+def build_app(
+    registry: Registry, authenticator: Authenticator | None = None, options: CncfOptions | None = None
+) -> App:
     """The dialect behind the server's front."""
     return Dispatcher(
         {}, MountedDialect("cncf", application(registry, options)), Metrics(), authenticator=authenticator
@@ -177,7 +179,7 @@ async def test_14_a_copy_has_the_uris_of_its_source(store: str, client: httpx.As
     await post_schema(client, "ruled", AVRO, "application/json;format=avro", authority="urn:a:b", id="x")
     await client.post("/schemagroups/mixed/schemas/%C3%B6?format=own", content=b"\x00\xff", headers={})
     target = await Registry.open(await open_log("memory:"))
-    async with client_of(fronted(target)) as copy:
+    async with client_of(build_app(target)) as copy:
         copy.base_url = httpx.URL("http://copy")
         await pull_everything(client, copy, "copied.")
         first = await uris(copy)
@@ -235,7 +237,7 @@ async def test_20_ids_of_groups_are_seen_by_all(
 ) -> None:
     """20: who may not read a group sees that its id is taken and nothing else; nobody in particular sees nothing."""
     monkeypatch.setattr(registry, "access", AccessControl(AccessRules(RULES_OF_20, default_allow=False)))
-    app = fronted(registry, HeaderAuthenticator(_authenticate))
+    app = build_app(registry, HeaderAuthenticator(_authenticate))
     admin, ann = {"authorization": "admin"}, {"authorization": "ann"}
     async with client_of(app) as client:
         assert (await client.get("/schemagroups")).status_code == 401

@@ -37,7 +37,7 @@ def is_refusal(expected: str, answer: httpx.Response) -> bool:
     )
 
 
-def fronted(registry: Registry, options: OpenSchemaOptions | None = None) -> App:
+def build_app(registry: Registry, options: OpenSchemaOptions | None = None) -> App:
     """The dialect behind the server's front."""
     return Dispatcher({}, MountedDialect("openschema", application(registry, options)), Metrics())
 
@@ -98,7 +98,7 @@ async def test_22_the_media_type_decides_at_the_root(registry: Registry, store: 
 
 async def test_too_many_pairs_to_compare(registry: Registry, store: str) -> None:
     """A policy that would have more versions compared than the limit is refused, not tried."""
-    async with client_of(fronted(registry, OpenSchemaOptions(max_pairs=2))) as client:
+    async with client_of(build_app(registry, OpenSchemaOptions(max_pairs=2))) as client:
         for number in range(3):
             await client.post("/subjects/s/versions", json={"schemaDefinition": {"type": "int", "note": number}})
         assert (await client.put("/config/s", json={"compatibility": "FULL"})).status_code == 200

@@ -31,7 +31,7 @@ IN_PYTHON = {26, 27, 28, 30}
 """Behaviours that take more than requests and answers: below, and in the tests of the wire format."""
 
 
-def fronted(
+def build_app(
     registry: Registry, authenticator: Authenticator | None = None, options: PravegaOptions | None = None
 ) -> App:
     """The dialect behind the server's front."""
@@ -146,7 +146,7 @@ RULES_OF_28 = (
 async def test_28_who_may_do_what(store: str, registry: Registry, monkeypatch: pytest.MonkeyPatch) -> None:
     """28: nobody gets 401, somebody who may not gets 403, and lists have only the groups he may read."""
     monkeypatch.setattr(registry, "access", AccessControl(AccessRules(RULES_OF_28, default_allow=False)))
-    app = fronted(registry, HeaderAuthenticator(_authenticate))
+    app = build_app(registry, HeaderAuthenticator(_authenticate))
     admin, ann = {"authorization": "admin"}, {"authorization": "ann"}
     async with client_of(app) as client:
         assert (await client.get("/ping")).status_code == 401

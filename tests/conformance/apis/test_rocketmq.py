@@ -31,7 +31,7 @@ ELSEWHERE = {
     23: "unit/wire/test_rocketmq.py",
     24: "conformance/apis/test_rocketmq_client.py",
     25: "unit/codegen/test_compilers.py",
-    27: "unit/spark/test_rip42.py",
+    27: "spark/test_stream_sql.py",
     28: "conformance/apis/test_rocketmq_client.py",
 }
 """Behaviours of clients, by the file that has their tests."""
@@ -44,7 +44,7 @@ def is_refusal(expected: str, answer: httpx.Response) -> bool:
     return set(error) == {"status", "message"} and error["status"] == int(number) and says(sentence, error["message"])
 
 
-def fronted(registry: Registry) -> App:
+def build_app(registry: Registry) -> App:
     """The dialect behind the server's front."""
     return Dispatcher({}, MountedDialect("rocketmq", application(registry)), Metrics())
 

@@ -122,7 +122,7 @@ async def registry() -> AsyncIterator[Registry]:
 
 
 @pytest_asyncio.fixture(loop_scope="module", scope="module", params=list(DIALECTS))
-async def spoken(
+async def dialect_client(
     request: pytest.FixtureRequest, registry: Registry
 ) -> AsyncIterator[tuple[DialectUnderTest, httpx.AsyncClient]]:
     """A dialect and a client of it; `there` is a subject, and a schema."""
@@ -164,9 +164,11 @@ SCHEMAS = {
 
 
 @pytest.mark.parametrize("name", SCHEMAS)
-async def test_schemas(name: str, spoken: tuple[DialectUnderTest, httpx.AsyncClient], registry: Registry) -> None:
+async def test_schemas(
+    name: str, dialect_client: tuple[DialectUnderTest, httpx.AsyncClient], registry: Registry
+) -> None:
     """Giant, bottomless and broken schemas are refused, soon, and nothing is stored."""
-    dialect, client = spoken
+    dialect, client = dialect_client
     seq = registry.state.seq
     started = time.perf_counter()
     method, path = dialect.register
@@ -197,9 +199,11 @@ async def test_schemas(name: str, spoken: tuple[DialectUnderTest, httpx.AsyncCli
     ],
     ids=lambda body: repr(body[:24]),
 )
-async def test_bodies(body: bytes, spoken: tuple[DialectUnderTest, httpx.AsyncClient], registry: Registry) -> None:
+async def test_bodies(
+    body: bytes, dialect_client: tuple[DialectUnderTest, httpx.AsyncClient], registry: Registry
+) -> None:
     """Bodies that are not what an endpoint takes are refused everywhere."""
-    dialect, client = spoken
+    dialect, client = dialect_client
     seq = registry.state.seq
     for method, path in dialect.bodies:
         own_error(dialect, await client.request(method, path, content=body, headers=JSON))
@@ -207,10 +211,10 @@ async def test_bodies(body: bytes, spoken: tuple[DialectUnderTest, httpx.AsyncCl
 
 
 async def test_texts_beside_schemas_are_limited(
-    spoken: tuple[DialectUnderTest, httpx.AsyncClient], registry: Registry
+    dialect_client: tuple[DialectUnderTest, httpx.AsyncClient], registry: Registry
 ) -> None:
     """Descriptions of megabytes are as much too large as a schema of that size."""
-    dialect, client = spoken
+    dialect, client = dialect_client
     seq = registry.state.seq
     long = "x" * 2_000_000
     body = {"schemaIdl": INT, "owner": long, "desc": long, "schemaDefinition": INT, "comment": long, "validator": long}
@@ -252,9 +256,9 @@ names = st.one_of(
 
 @settings(max_examples=scale_examples(40), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(name=names)
-async def test_names(name: str, spoken: tuple[DialectUnderTest, httpx.AsyncClient]) -> None:
+async def test_names(name: str, dialect_client: tuple[DialectUnderTest, httpx.AsyncClient]) -> None:
     """No name in a path or query is a server error, and lists can be read whatever was taken."""
-    dialect, client = spoken
+    dialect, client = dialect_client
     for path in dialect.reads:
         answer = await client.get(path.replace("{}", name))
         assert answer.status_code < 500, (path, name, answer.text)

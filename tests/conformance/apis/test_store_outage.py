@@ -14,7 +14,7 @@ from tests.support.access_world import Endpoint, World, list_endpoints
 
 from stele.core.access import Operation
 from stele.core.ports import Log
-from stele.errors import StoreError, StoreTimeout
+from stele.errors import NewerLog, StoreError, StoreTimeout
 from stele.server.dialects import MOUNTS, DialectEntry
 from stele.service.registry import Registry
 from stele.storage import open_log
@@ -105,7 +105,9 @@ def _is_own_shape(endpoint: Endpoint, answer: httpx.Response) -> bool:
             return bool(body == {"errorCode": 50301, "errorMessage": _WHY})
 
 
-@pytest.mark.parametrize("failure", [StoreError(_WHY), StoreTimeout(_WHY)], ids=["away", "slow"])
+@pytest.mark.parametrize(
+    "failure", [StoreError(_WHY), StoreTimeout(_WHY), NewerLog(_WHY)], ids=["away", "slow", "newer"]
+)
 @pytest.mark.parametrize("dialect", MOUNTS, ids=lambda dialect: dialect.name)
 async def test_reads_while_the_store_is_away(
     world: World, outage: Outage, dialect: DialectEntry, failure: StoreError
@@ -130,3 +132,26 @@ async def test_reads_while_the_store_is_away(
             wrong.append(f"{endpoint}: {answer.status_code} {answer.text[:300]}")
     assert not wrong, "\n".join(wrong)
     assert asked
+
+
+@pytest.mark.parametrize("dialect", MOUNTS, ids=lambda dialect: dialect.name)
+async def test_changes_on_top_of_a_record_of_a_newer_release(
+    world: World, outage: Outage, dialect: DialectEntry
+) -> None:
+    """No change is a 500 either: nothing was written, and the node says so in the dialect's own shape."""
+    refused, wrong, head = 0, [], await outage.head()
+    for endpoint in list_endpoints(world.registry, dialect):
+        assert endpoint.wanted is not None
+        if endpoint.method == "GET" or endpoint.wanted.operation in {Operation.READ, Operation.LIST}:
+            continue
+        outage.failure = NewerLog(_WHY)
+        try:
+            answer = await world.send(endpoint, SAMPLES[dialect.name][endpoint.handler], "admin")
+        finally:
+            outage.failure = None
+        refused += answer.status_code == 503 and _is_own_shape(endpoint, answer)
+        if answer.status_code >= 500 and not (answer.status_code == 503 and _is_own_shape(endpoint, answer)):
+            wrong.append(f"{endpoint}: {answer.status_code} {answer.text[:300]}")
+    assert not wrong, "\n".join(wrong)
+    assert refused
+    assert await outage.head() == head

@@ -10,7 +10,7 @@ import httpx
 import pytest
 from tests.conformance.apis.in_process import client_of
 from tests.conformance.apis.xregistry_client import A1, A2, AVRO, DETAILS, GROUP, SCHEMA, XregistryClient, avro, fill
-from tests.conformance.apis.xregistry_world import fronted, xr
+from tests.conformance.apis.xregistry_world import build_app, xr
 
 from stele.apis.xregistry import application
 from stele.core.access import AccessRule, AccessRules, ResourceType
@@ -19,7 +19,7 @@ from stele.service.access import CALLER, OPEN_ACCESS, AccessControl, Caller, Pri
 from stele.service.registry import Registry
 from stele.storage import open_log
 
-__all__ = ["fronted", "xr"]
+__all__ = ["build_app", "xr"]
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 CONFLUENT = "/contexts/.g/subjects/s"
@@ -215,7 +215,7 @@ async def test_two_nodes(tmp_path: Any) -> None:
     """Two nodes on one store serve the same entities, and writes of both are all there."""
     store = f"sqlite:///{tmp_path / 'stele.db'}"
     nodes = [await Registry.open(await open_log(store)) for _ in range(2)]
-    clients = [XregistryClient(client_of(fronted(node))) for node in nodes]
+    clients = [XregistryClient(client_of(build_app(node))) for node in nodes]
     await fill(clients[0])
     await asyncio.gather(*(client.ask("POST", DETAILS, avro(A2), status=201) for client in clients * 4))
     versions = [await client.read(f"{SCHEMA}/versions") for client in clients]

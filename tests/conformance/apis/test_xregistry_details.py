@@ -8,7 +8,7 @@ from datetime import datetime
 import pytest
 from tests.conformance.apis.in_process import client_of
 from tests.conformance.apis.xregistry_client import A1, DETAILS, GROUP, SCHEMA, XregistryClient, avro, fill
-from tests.conformance.apis.xregistry_world import fronted, xr
+from tests.conformance.apis.xregistry_world import build_app, xr
 
 from stele.apis.xregistry.errors import CODES
 from stele.errors import InvalidRequest
@@ -17,7 +17,7 @@ from stele.server.metrics import Metrics
 from stele.server.settings import ServerSettings, load_settings
 from stele.service.registry import Registry
 
-__all__ = ["fronted", "xr"]
+__all__ = ["build_app", "xr"]
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 OTHERS = ("https://prod.example.org/xregistry", "http://other.example:9/")
 

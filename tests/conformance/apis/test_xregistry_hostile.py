@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 from tests.conformance.apis.xregistry_client import A1, A2, GROUP, SCHEMA, XregistryClient, avro, check_error, fill
-from tests.conformance.apis.xregistry_world import fronted, xr
+from tests.conformance.apis.xregistry_world import build_app, xr
 
-__all__ = ["fronted", "xr"]
+__all__ = ["build_app", "xr"]
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 _ODD: tuple[Any, ...] = (

@@ -23,11 +23,11 @@ from tests.conformance.apis.xregistry_client import (
     fill,
     load_json,
 )
-from tests.conformance.apis.xregistry_world import fronted, xr
+from tests.conformance.apis.xregistry_world import build_app, xr
 
 from stele.service.registry import Registry
 
-__all__ = ["fronted", "xr"]
+__all__ = ["build_app", "xr"]
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 

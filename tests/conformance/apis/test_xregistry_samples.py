@@ -11,12 +11,12 @@ import httpx
 import pytest
 from tests.conformance.apis.in_process import client_of
 from tests.conformance.apis.xregistry_client import DOCUMENT_SCHEMA, FOLDER, XregistryClient
-from tests.conformance.apis.xregistry_world import fronted, xr
+from tests.conformance.apis.xregistry_world import build_app, xr
 
 from stele.service.registry import Registry
 from stele.storage import open_log
 
-__all__ = ["fronted", "xr"]
+__all__ = ["build_app", "xr"]
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 SAMPLES = sorted((FOLDER / "samples").glob("*.xreg.json"))
@@ -44,7 +44,7 @@ async def open_other(registries: list[Registry]) -> XregistryClient:
     """A client of another, empty registry."""
     node = await Registry.open(await open_log("memory:"))
     registries.append(node)
-    return XregistryClient(client_of(fronted(node)))
+    return XregistryClient(client_of(build_app(node)))
 
 
 def without_bookkeeping(value: Any) -> Any:

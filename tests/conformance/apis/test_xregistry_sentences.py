@@ -19,9 +19,9 @@ from tests.conformance.apis.xregistry_client import (
     avro,
     fill,
 )
-from tests.conformance.apis.xregistry_world import fronted, xr
+from tests.conformance.apis.xregistry_world import build_app, xr
 
-__all__ = ["fronted", "xr"]
+__all__ = ["build_app", "xr"]
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 VERSION = f"{SCHEMA}/versions/1"

@@ -19,12 +19,12 @@ from tests.conformance.apis.xregistry_client import (
     avro,
     fill,
 )
-from tests.conformance.apis.xregistry_world import fronted, xr
+from tests.conformance.apis.xregistry_world import build_app, xr
 
 from stele.core.json_depth import MAX_JSON_DEPTH
 from stele.service.registry import Registry
 
-__all__ = ["fronted", "xr"]
+__all__ = ["build_app", "xr"]
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 BACKWARD = {"compatibility": "backward"}

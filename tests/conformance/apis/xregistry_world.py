@@ -16,7 +16,7 @@ from stele.service.registry import Registry
 from stele.storage import open_log
 
 
-def fronted(registry: Registry) -> App:
+def build_app(registry: Registry) -> App:
     """The whole server over a node."""
     return build_dispatcher(registry, ServerSettings(), Metrics())
 

@@ -113,13 +113,13 @@ def _apply_operation(model: Model, op: Op, key: Key) -> Any:
 
 
 def _require_group(model: Model, namespace: str) -> None:
-    if not model.namespaces[namespace].shown:
+    if not model.namespaces[namespace].is_visible:
         raise Refused("SpaceNotFound")
 
 
 def _put(model: Model, namespace: str, policy: Policy | None) -> bool:
     place = model.namespaces[namespace]
-    fresh = not place.shown
+    fresh = not place.is_visible
     if fresh and policy is None and namespace and model.policies.get((None, None)) is None:
         policy = ALLOW
     if policy is not None:
@@ -259,18 +259,18 @@ def _of_numbers(reply: Reply) -> Any:
 
 def lists(model: Model) -> Iterator[Ask]:
     """What these dialects say of all groups and schemas."""
-    groups = [name or "default" for name, place in model.namespaces.items() if place.shown]
+    groups = [name or "default" for name, place in model.namespaces.items() if place.is_visible]
     for azure in (False, True):
         path = "/$schemaGroups" if azure else "/schemagroups"
         yield Ask(Request("GET", path), (200, sorted(groups)), _of_numbers)
         for namespace, place in model.namespaces.items():
-            if not place.shown:
+            if not place.is_visible:
                 yield Ask(Request("GET", _group(namespace, azure)), 404, status)
                 continue
             names = sorted(name for name, subject in place.subjects.items() if subject.live)
             yield Ask(Request("GET", f"{_group(namespace, azure)}/schemas"), (200, names), _of_numbers)
     for namespace, place in model.namespaces.items():
-        if place.shown:
+        if place.is_visible:
             policy = model.policies.get((namespace, None)) or model.policies.get((None, None))
             told = (policy.level, exact_form(policy)) if policy is not None else (None, None)
             yield Ask(Request("GET", _group(namespace)), (200, told), _of_group)

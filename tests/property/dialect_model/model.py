@@ -137,7 +137,7 @@ class Model:
             return
         if subject is not None and subject.made.scope == "lane":
             rows = [row for row in rows if row.schema_kind == schema_kind]
-        for row, backward, forward in policy.compared(rows):
+        for row, backward, forward in policy.list_compared(rows):
             if not backward and not forward:
                 continue
             if row.schema_kind.format != schema_kind.format:

@@ -17,7 +17,7 @@ class Policy(NamedTuple):
     forward: str | int = "none"
     reject: bool = False
 
-    def compared(self, rows: Iterable[Row]) -> Iterator[tuple[Row, bool, bool]]:
+    def list_compared(self, rows: Iterable[Row]) -> Iterator[tuple[Row, bool, bool]]:
         """The live rows to compare with, newest first, and in which directions."""
         for position, row in enumerate(rows):
             yield row, _reaches(self.backward, position, row), _reaches(self.forward, position, row)
@@ -146,7 +146,7 @@ class Subject:
         """The version of that number, retired or not."""
         return next((row for row in self.rows if row.version_number == version_number), None)
 
-    def shown(self, dialect: str) -> bool:
+    def is_visible(self, dialect: str) -> bool:
         """Whether a dialect that has no soft deletion shows it: not when all it had was deleted elsewhere."""
         return dialect in self.kept or not self.rows or bool(self.live)
 
@@ -163,6 +163,6 @@ class NamespaceModel:
     made: bool = False
 
     @property
-    def shown(self) -> bool:
+    def is_visible(self) -> bool:
         """Whether there is or was something in it."""
         return self.made or bool(self.highest_schema_id or self.subjects)

@@ -132,7 +132,7 @@ def _put(model: Model, key: Key, policy: Policy | None) -> None:
 
 def _find_visible(model: Model, key: Key) -> Subject:
     subject = model.subject(key)
-    if subject is None or not subject.shown(NAME):
+    if subject is None or not subject.is_visible(NAME):
         raise Refused("SubjectNotFound")
     return subject
 
@@ -186,7 +186,7 @@ def _build_reader(what: str) -> Any:
 def reads(model: Model, key: Key, drafts: Sequence[Draft]) -> Iterator[Ask]:
     """Everything this dialect says of a subject."""
     subject = model.subject(key)
-    if subject is None or not subject.shown(NAME):
+    if subject is None or not subject.is_visible(NAME):
         for path in ("", "/versions", "/versions/1/schema", "/versions/latest/schema"):
             yield Ask(Request("GET", _at(key, path)), 404, status)
         yield Ask(Request("GET", _at(key, root="config")), 404, status)
@@ -253,7 +253,7 @@ def _of_place(reply: Reply) -> Any:
 
 def lists(model: Model) -> Iterator[Ask]:
     """What this dialect says of all subjects."""
-    shown = [key for key in model.names() if model.present(key).shown(NAME)]
+    shown = [key for key in model.names() if model.present(key).is_visible(NAME)]
     for tenant, keys in (("", shown), ("?tenant=t", [key for key in shown if key.namespace])):
         names = sorted({key.name for key in keys})
         yield Ask(Request("GET", f"/openschema/subjects{tenant}"), (200, names), _of_names)

@@ -144,7 +144,7 @@ def _create(model: Model, key: Key, word: str) -> None:
     if subject is None:
         policy = _WORDS[word] if word else model.policies.get(key) or ALLOW
         model.create(key, Creation(False, policy=policy), kept=NAME)
-    elif not subject.shown(NAME):
+    elif not subject.is_visible(NAME):
         model.writable(key)
         subject.kept.add(NAME)
 
@@ -185,7 +185,7 @@ def _lane(subject: Subject | None, data: bytes, *, opaque: bool) -> KindOfSchema
 
 def _find_visible(model: Model, key: Key) -> Subject:
     subject = model.subject(key)
-    if subject is None or not subject.shown(NAME):
+    if subject is None or not subject.is_visible(NAME):
         raise Refused("SubjectNotFound")
     return subject
 
@@ -199,7 +199,7 @@ def reads(model: Model, key: Key, drafts: Sequence[Draft]) -> Iterator[Ask]:
         return
     subject, name = model.subject(key), segment(key.name)
     repo, group = f"/schema-repo/{name}", f"/avro1124/schemas/{name}"
-    if subject is None or not subject.shown(NAME):
+    if subject is None or not subject.is_visible(NAME):
         for path in (repo, f"{repo}/all", f"{repo}/latest", f"{repo}/config", f"{repo}/id/0", group, f"{group}/1"):
             yield Ask(Request("GET", path), 404, status)
         return
@@ -254,7 +254,7 @@ def _of_config(policy: Policy) -> Any:
 
 def lists(model: Model) -> Iterator[Ask]:
     """What these dialects say of all subjects."""
-    found = [key.name for key in model.names() if not key.namespace and model.present(key).shown(NAME)]
+    found = [key.name for key in model.names() if not key.namespace and model.present(key).is_visible(NAME)]
     names = "".join(f"{name}\n" for name in found)
     yield Ask(Request("GET", "/avro1124/schemas"), (200, names), text)
     yield Ask(Request("GET", "/schema-repo"), (200, names), text)

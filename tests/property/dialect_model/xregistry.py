@@ -181,7 +181,7 @@ def lists(model: Model) -> Iterator[Ask]:
     shown = {
         name or "default"
         for name, place in model.namespaces.items()
-        if (place.shown if name else place.subjects or place.made)
+        if (place.is_visible if name else place.subjects or place.made)
     }
     yield Ask(Request("GET", "/xregistry/schemagroups"), (200, shown), _of_keys)
     for namespace, place in model.namespaces.items():

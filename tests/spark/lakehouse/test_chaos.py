@@ -76,7 +76,7 @@ def _patiently(call: Callable[[], int]) -> int:
             time.sleep(0.2)
 
 
-def _broken(record: bytes, chance: random.Random) -> bytes:
+def _damage_record(record: bytes, chance: random.Random) -> bytes:
     """A record nobody can read: cut, lengthened, of an unknown id, or without a frame."""
     return chance.choice([record[:-1], record + b"!", b"\0\x7f\xff\xff\xff" + record[5:], b"\1" + record[1:], b""])
 
@@ -109,7 +109,7 @@ class Sender(threading.Thread):
         record = order(version + 1, self._ids[version], number)
         if self._chance.random() < 0.01:
             self.bad += 1
-            return _broken(record, self._chance)
+            return _damage_record(record, self._chance)
         self.good[number] = version + 1
         return record
 

@@ -12,7 +12,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
 from pyspark.sql.avro.functions import from_avro, to_avro
 from tests.spark.test_jvm_vectors import Case, agree, decode_all, mutants, plain, sort_entries, table
-from tests.unit.spark.avro_cases import LEAVES, Cases, framed, schema
+from tests.unit.spark.avro_cases import LEAVES, Cases, frame_record, schema
 from tests.unit.spark.test_engines import record
 from tests.unit.spark.test_recursion import LIST, chain
 
@@ -60,7 +60,7 @@ def leaf_frames(name: str, document: Any) -> pa.Array[Any]:
         }
         for n in range(12)
     ]
-    return pa.array([framed(document, datum) for datum in data], pa.binary())
+    return pa.array([frame_record(document, datum) for datum in data], pa.binary())
 
 
 def by_spark(df: DataFrame, document: Any) -> pa.Array[Any]:
@@ -78,7 +78,7 @@ def test_the_jar_is_there(spark: SparkSession) -> None:
 
 def test_engines_agree(spark: SparkSession) -> None:
     """Damaged records of random schemas, and lists that go deeper than their levels, are the same as elsewhere."""
-    lists = [framed(LIST, chain(length)) for length in range(1, 6)]
+    lists = [frame_record(LIST, chain(length)) for length in range(1, 6)]
     node = schema(LIST)
     cases = [*mutants(range(300, 312), 60), Case(node, {1: node}.get, pa.array(lists, pa.binary()), 2)]
     bad, total = agree(spark, cases, "vm", "python")
@@ -108,7 +108,7 @@ def test_from_avro_reads_random_records_alike(spark: SparkSession) -> None:
         said = json.dumps(document)
         if any(each in said for each in ("time-m", '"precision": 76', '"precision": 45', '"null"}', '"type": "null"')):
             continue
-        frames = pa.array([framed(document, make(cases.random)[0]) for _ in range(15)], pa.binary())
+        frames = pa.array([frame_record(document, make(cases.random)[0]) for _ in range(15)], pa.binary())
         theirs = by_spark(table(spark, [frames]), document)
         (mine,) = decode_all(spark, [Case(schema(document), {1: schema(document)}.get, frames)])
         assert mine.codes.null_count == len(frames)
@@ -135,7 +135,7 @@ def test_levels_and_wide_decimals(spark: SparkSession) -> None:
     money = {"type": "bytes", "logicalType": "decimal", "precision": 50, "scale": 2}
     document = record(("d", money), ("next", ["null", "Node"], None), name="Node")
     digits = Decimal("9" * 26 + ".25")
-    frames = [framed(document, {"d": digits, "next": {"d": -digits, "next": None}})]
+    frames = [frame_record(document, {"d": digits, "next": {"d": -digits, "next": None}})]
     df = table(spark, [pa.array(frames, pa.binary())])
     rows = from_registry(df, "c0", subject="s", registry=pin_schema(document), engine="jvm", recursion=1)
     assert rows.first().value.next.d == f"-{digits}"

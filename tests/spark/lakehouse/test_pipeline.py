@@ -9,7 +9,7 @@ import pytest
 from confluent_kafka import Producer
 from pyspark.sql import SparkSession
 from tests.spark.lakehouse.stack import KINDS, pipeline_file, register, send
-from tests.spark.orders import V1, V2, V3, datum, framed, order
+from tests.spark.orders import V1, V2, V3, datum, frame_record, order
 from tests.support.kafka import kafka
 from tests.support.server_process import serving
 
@@ -68,7 +68,7 @@ def test_topics_become_tables(spark: SparkSession, broker: str, registry: str, t
     first = register(registry, f"{orders}-value", V1)
     customer = register(registry, f"{customers}-value", CUSTOMER)
     send(producer, orders, [order(1, first, number) for number in range(40)])
-    send(producer, customers, [framed(CUSTOMER, {"name": f"c{number}"}, customer) for number in range(10)])
+    send(producer, customers, [frame_record(CUSTOMER, {"name": f"c{number}"}, customer) for number in range(10)])
     file = pipeline_file(
         tmp_path,
         kind,

@@ -93,6 +93,13 @@ def open_network(number: int, store_ports: Sequence[int]) -> Iterator[NodeNetwor
 
 
 @contextmanager
+def open_relay(port: int, address: str) -> Iterator[None]:
+    """Pass what comes to a port of 127.0.0.1 on to that port of an address, such as a node's."""
+    with _run_relay([], ("127.0.0.1", port, address, port)):
+        yield
+
+
+@contextmanager
 def _run_relay(prefix: list[str], ends: tuple[str, int, str, int]) -> Iterator[None]:
     command = [*prefix, sys.executable, "-S", relay.__file__, *map(str, ends)]
     with subprocess.Popen(command, stdout=subprocess.PIPE) as process:

@@ -49,6 +49,11 @@ def test_run_and_diff(pair: tuple[RegistryBox, RegistryBox]) -> None:
     done = invoke("run", source.url, target.url, *scope)
     assert (done.exit_code, "1 registered" in done.stdout) == (0, True)
     assert invoke("diff", source.url, target.url, *scope).exit_code == 0
+    for what, permanent in (("delete", False), ("remove (purged)", True)):
+        source.client.delete_subject("cli-x", permanent=permanent)
+        told = invoke("diff", source.url, target.url, *scope, "--output", "json")
+        (row,) = json.loads(told.stdout)["differences"]
+        assert (row["what"], row["namespace"], row["subject"], row["version"]) == (what, "west", "cli-x", 1)
     source.client.register("cli-y", Schema('"int"'))
     target.client.register("cli-y", Schema('"bytes"'))
     refused = invoke("run", source.url, target.url, "--subjects", "cli-*")

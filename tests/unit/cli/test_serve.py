@@ -76,7 +76,7 @@ def test_strangers_are_asked_who_they_are() -> None:
     """An address that other machines reach is refused without authentication, also for the port of one dialect."""
     said = refuse_start("--store", "memory:", "--port", "0", "--host", "0.0.0.0")
     assert said == (
-        "error: 0.0.0.0 can be reached from other machines, and nobody is asked who he is: set `authentication`, or"
+        "error: 0.0.0.0 can be reached from other machines without authentication: set `authentication`, or"
         " `insecure` if something else keeps strangers out\n"
     )
     with socket.socket() as probe:

@@ -43,7 +43,7 @@ class Script:
         self.answers[what] = list(answers)
 
     @property
-    def asked(self) -> list[str]:
+    def request_lines(self) -> list[str]:
         """`METHOD target` of every request."""
         return [f"{request.method} {request.url.raw_path.decode()}" for request in self.requests]
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import mmap
+
 import msgspec
 import pytest
-from tests.unit.core.box import Box, S, T, to
+from tests.unit.core.box import Box, S, T, doc, to
 
 from stele.core import commands as cmd
 from stele.core import queries, zstd
@@ -70,3 +72,37 @@ def test_what_a_loaded_state_counts_with_is_there_once() -> None:
     counts = [(row.schema.schema_id, row.subject.serial, row.content.text_or_handle) for row in versions]
     equal = {count for row in counts for count in row}
     assert len({id(count) for row in counts for count in row}) == len(equal) <= 402
+
+
+def test_a_snapshot_in_a_memory_map_goes_while_it_is_read() -> None:
+    """The pages that were read are empty afterwards, and the state is whole; a slice of a map is left alone."""
+    box = Box()
+    box.register(S, "a")
+    for number in range(40_000):
+        box.state.rulesets[str(number), "x" * 50] = 1
+    data = dump_state(box.state)
+    assert len(data) > 2 << 20
+    private = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS
+    pages, longer = mmap.mmap(-1, len(data), private), mmap.mmap(-1, len(data) + 1, private)
+    pages[:], longer[:-1] = data, data
+    for view in (memoryview(pages), memoryview(longer)[:-1]):
+        loaded = load_state(view)
+        assert loaded is not None
+        assert loaded.rulesets == box.state.rulesets
+        assert loaded.get_text(queries.get_version(loaded, S, 1).content) == b"a"
+    assert not any(pages[: 1 << 20])
+    assert longer[:-1] == data
+
+
+def test_a_text_in_two_formats_is_two_contents_of_a_loaded_state() -> None:
+    """They are chained as before, and each has its own entries."""
+    box = Box()
+    box.do(cmd.RegisterSchema(S, doc("text", "avro")))
+    box.do(cmd.RegisterSchema(T, doc("text", "json")))
+    loaded = load_state(dump_state(box.state))
+    assert loaded is not None
+    assert len(loaded.contents) == 1
+    assert [row.format for row in queries.list_contents(loaded)] == ["avro", "json"]
+    for key, name in ((S, "avro"), (T, "json")):
+        content = queries.get_version(loaded, key, 1).content
+        assert queries.find_content(loaded, content.sha, name) is content

@@ -26,7 +26,8 @@ def test_every_text_comes_back_until_it_is_dropped(drawn: list[list[tuple[bytes,
     gone = data.draw(st.sets(st.sampled_from(sorted(expected)))) if expected else set()
     for handle in gone:
         texts.drop_text(handle)
-    for held in (texts, PackedTexts.load(texts.dump())):
+    blocks, *columns = texts.dump()
+    for held in (texts, PackedTexts.load(blocks, columns)):
         for handle, (text, tag) in expected.items():
             assert held.get_tag(handle) == tag
             if handle in gone:
@@ -60,7 +61,10 @@ def test_a_state_packs_blocks_of_bounded_size() -> None:
     """However many texts wait, a read unpacks about one block's worth; the rest waits until asked for."""
     state = State()
     expected = [bytes([n % 256]) * 1000 for n in range(500)]
-    contents = [Content(b"", UnpackedText(text, b"digests", n), "avro") for n, text in enumerate(expected)]
+    contents = [
+        Content(state.packed_texts, UnpackedText(text, bytes([n % 256]) * 32, b"digests", n), "avro")
+        for n, text in enumerate(expected)
+    ]
     for content in contents:
         state.keep_unpacked(content)
     state.pack_texts()
@@ -72,13 +76,14 @@ def test_a_state_packs_blocks_of_bounded_size() -> None:
     assert all(isinstance(content.text_or_handle, int) for content in contents)
     assert {state.get_digests(content) for content in contents} == {b"digests"}
     assert [state.get_seq(content) for content in contents] == list(range(500))
+    assert [content.sha for content in contents] == [bytes([n % 256]) * 32 for n in range(500)]
 
 
 def test_nothing_is_packed_within_a_draft() -> None:
     """A draft may be taken back, so its texts stay as they are until it is durable."""
     state = State()
     state.begin_draft()
-    state.keep_unpacked(Content(b"x", UnpackedText(b"text"), "avro"))
+    state.keep_unpacked(Content(state.packed_texts, UnpackedText(b"text", b"x"), "avro"))
     state.pack_texts(rest=True)
     assert len(state.packed_texts) == 0
     state.roll_back()

@@ -9,7 +9,8 @@ from urllib.parse import quote
 import httpx
 import pytest
 
-from stele.client import Schema
+from stele.client import Retry, Schema, SchemaRegistryClient
+from stele.errors import SteleError
 from stele.protocol.confluent import SchemaReference as Reference
 from stele.protocol.replication import ConflictCode, ReplicaState
 from stele.replicate.cncf_source import CncfSource
@@ -19,6 +20,7 @@ from stele.replicate.dump_target import ProcessMemory
 from stele.replicate.foreign_api import ForeignApi
 from stele.replicate.replicator import ReplicationOutcome, Replicator, Scope, SourceEmptied
 from stele.replicate.stele_registry import HttpApi, SteleRegistry
+from stele.replicate.xregistry_source import XRegistrySource
 from stele.service.subject_patterns import Renaming
 from stele.testing import registry
 from stele.testing.registry_box import RegistryBox
@@ -293,7 +295,7 @@ def test_a_confluent_source_is_followed_by_looking(a: RegistryBox, b: RegistryBo
     assert changes.subjects is None
     assert replicator.source.wait_for_changes(changes.position, 0).subjects == frozenset()
     a.client.delete_subject("paid")
-    assert replicator.source.wait_for_changes(changes.position, 0).subjects is None
+    assert replicator.source.wait_for_changes(changes.position, 0).subjects == {("", "paid")}
     assert replicator.synchronize().removed == 1
     assert b.client.subjects() == ["order"]
     a.client.delete_subject("paid", permanent=True)
@@ -359,3 +361,46 @@ def test_a_cncf_source_is_walked(a: RegistryBox, b: RegistryBox) -> None:
         client.delete("/schemagroups/g/schemas/s")
         assert replicator.synchronize().removed == 2
         assert uris(b) == uris(a)
+
+
+class FailingGateway(httpx.BaseTransport):
+    """Passes some requests on to a registry, and answers 404 to all others, as gateways do whose backend is away."""
+
+    def __init__(self, box: RegistryBox) -> None:
+        self._inner = box.transport
+        self.left = 1_000
+
+    def handle_request(self, request: httpx.Request) -> httpx.Response:
+        """Answer a request."""
+        self.left -= 1
+        if self.left < 0:
+            return httpx.Response(404, text="default backend - 404", request=request)
+        return self._inner.handle_request(request)
+
+
+@pytest.mark.parametrize("kind", ["stele", "confluent", "cncf", "xregistry"])
+def test_a_gateway_without_its_registry_takes_nothing_away(a: RegistryBox, b: RegistryBox, kind: str) -> None:
+    """A source whose gateway answers 404, from whichever request on, is one that does not answer."""
+    a.register_all({"x": '"int"', "y": '"long"'})
+    gateway = FailingGateway(a)
+    client = SchemaRegistryClient(a.url, transport=gateway, retry=Retry(rounds=1), cache_size=0)
+    plain = httpx.Client(transport=gateway)
+    sources = {
+        "stele": lambda: SteleRegistry(HttpApi(client), a.url),
+        "confluent": lambda: ConfluentSource(client, ForeignApi(plain, a.url), a.url, "http://a.example"),
+        "cncf": lambda: CncfSource(plain, a.url, "http://a.example"),
+        "xregistry": lambda: XRegistrySource(plain, f"{a.url}/xregistry", "http://a.example"),
+    }
+    replicator = Replicator(sources[kind](), stele(b))
+    assert replicator.synchronize().registered == 2
+    before = uris(b)
+    for passed in range(100):
+        gateway.left = passed
+        try:
+            outcome = replicator.synchronize()
+        except SteleError:
+            assert uris(b) == before, passed
+            continue
+        assert (outcome.same, outcome.removed) == (2, 0), passed
+        break
+    assert passed > 0

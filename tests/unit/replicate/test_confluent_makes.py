@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterator
 
 import httpx
@@ -14,7 +15,7 @@ from stele.replicate.confluent_source import ConfluentSource
 from stele.replicate.confluent_target import ConfluentTarget
 from stele.replicate.dump_target import ProcessMemory
 from stele.replicate.foreign_api import ForeignApi
-from stele.replicate.replicator import Replicator
+from stele.replicate.replicator import Replicator, SourceEmptied
 from stele.replicate.stele_registry import HttpApi, SteleRegistry
 from stele.testing import registry
 from stele.testing.registry_box import RegistryBox
@@ -107,8 +108,9 @@ def test_karapace_is_followed(a: RegistryBox, b: RegistryBox) -> None:
     assert replicator.synchronize().registered == 2
     assert replicator.source.wait_for_changes(position, 0).subjects == frozenset()
     a.client.delete_subject("y")
-    assert replicator.source.wait_for_changes(position, 0).subjects is None
-    assert replicator.synchronize().removed == 1
+    changes = replicator.source.wait_for_changes(position, 0)
+    assert changes.subjects == {SubjectName("", "y")}
+    assert replicator.synchronize(sorted(changes.subjects)).removed == 1
     assert (b.client.subjects(), b.client.subjects(deleted=True)) == (["x"], ["x", "y"])
     a.client.delete_subject("x")
     for subject in ("x", "y"):
@@ -182,7 +184,7 @@ def test_a_tagged_list_does_not_come_again(a: RegistryBox) -> None:
     assert source.wait_for_changes(position, 0).subjects == frozenset()
     assert {(size, status) for _, size, status in make.asked} == {(0, 304)}
     a.client.delete_version("s-3", 1)
-    assert source.wait_for_changes(position, 0).subjects is None
+    assert source.wait_for_changes(position, 0).subjects == {SubjectName("", "s-3")}
 
 
 def test_a_paged_list_is_looked_at_by_its_end(a: RegistryBox, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -195,15 +197,15 @@ def test_a_paged_list_is_looked_at_by_its_end(a: RegistryBox, monkeypatch: pytes
     make.asked.clear()
     assert source.wait_for_changes(position, 0).subjects == frozenset()
     assert sum(size for path, size, _ in make.asked if path == "/schemas") < whole / 10
-    for change in (
-        lambda: a.client.register("s-0", Schema('{"type":"fixed","name":"Name0","aliases":["b"],"size":1}')),
-        lambda: a.client.delete_version("s-0", 1),
-        lambda: a.client.delete_version("s-0", 1, permanent=True),
-        lambda: a.client.register("new", Schema('"int"')),
+    for subject, change in (
+        ("s-0", lambda: a.client.register("s-0", Schema('{"type":"fixed","name":"Name0","aliases":["b"],"size":1}'))),
+        ("s-0", lambda: a.client.delete_version("s-0", 1)),
+        ("s-0", lambda: a.client.delete_version("s-0", 1, permanent=True)),
+        ("new", lambda: a.client.register("new", Schema('"int"'))),
     ):
         change()
         changes = source.wait_for_changes(position, 0)
-        assert changes.subjects is None
+        assert changes.subjects == {SubjectName("", subject)}
         position = changes.position
     a.client.register("t", Schema('"int"'))
     a.client.register("t", Schema('"long"'))
@@ -212,7 +214,8 @@ def test_a_paged_list_is_looked_at_by_its_end(a: RegistryBox, monkeypatch: pytes
     a.client.delete_version("s-5", 1, permanent=True)
     a.client.register("s-5", Schema('"bytes"'))
     monkeypatch.setattr(confluent_changes, "WHOLE_SECONDS", 0.0)
-    assert source.wait_for_changes(position, 0).subjects is None
+    assert source.wait_for_changes(position, 0).subjects == {SubjectName("", "s-5")}
+    assert source.wait_for_changes("elsewhere", 0).subjects is None
 
 
 class ShortPages(OtherMake):
@@ -236,8 +239,27 @@ def test_pages_shorter_than_asked_for(a: RegistryBox, b: RegistryBox, monkeypatc
     for subject in ("s-4", "s-0", "s-2"):
         a.client.delete_version(subject, 1)
         changes = replicator.source.wait_for_changes(position, 0)
-        assert changes.subjects is None
+        assert changes.subjects == {SubjectName("", subject)}
         position = changes.position
+
+
+@pytest.mark.parametrize("make", [karapace, registry_with_pages, registry_without_lists])
+def test_a_source_that_lists_nothing_is_compared_as_a_whole(
+    a: RegistryBox, b: RegistryBox, make: Callable[[RegistryBox], OtherMake]
+) -> None:
+    """A registry of any make that lost its data takes nothing along, whatever a look at it costs."""
+    for number in range(40):
+        for count in (1, 2, 3):
+            fields = [{"name": f"f{field}", "type": "int", "default": number} for field in range(count)]
+            a.client.register(f"s-{number}", Schema(json.dumps({"type": "record", "name": "R", "fields": fields})))
+    replicator = Replicator(open_source(a, make(a)), stele(b))
+    position = replicator.source.wait_for_changes("", 0).position
+    assert replicator.synchronize().registered == 120
+    a.reset()
+    assert replicator.source.wait_for_changes(position, 0).subjects is None
+    with pytest.raises(SourceEmptied):
+        replicator.synchronize()
+    assert len(b.client.subjects()) == 40
 
 
 def test_without_lists_changed_subjects_are_named(a: RegistryBox, b: RegistryBox) -> None:

@@ -15,7 +15,7 @@ def check_words(reader: OpaqueSchema, writer: OpaqueSchema) -> list[Finding]:
     return lost or [Finding("OPEN", word.decode(), level=Severity.UNKNOWN) for word in ours if b"?" in word]
 
 
-def frozen(reader: OpaqueSchema, writer: OpaqueSchema) -> list[Finding]:
+def require_same_text(reader: OpaqueSchema, writer: OpaqueSchema) -> list[Finding]:
     """And the reader has no other words."""
     new = [word for word in reader.text.split() if word not in writer.text.split()]
     return [*check_words(reader, writer), *(Finding("NEW", word.decode()) for word in new)]
@@ -23,8 +23,8 @@ def frozen(reader: OpaqueSchema, writer: OpaqueSchema) -> list[Finding]:
 
 RULES = {
     "words@1": Ruleset("words@1", check_words, "No word is lost."),
-    "words@2": Ruleset("words@2", frozen, "No word is lost, and none is new."),
-    "other@1": Ruleset("other@1", frozen, "As words@2."),
+    "words@2": Ruleset("words@2", require_same_text, "No word is lost, and none is new."),
+    "other@1": Ruleset("other@1", require_same_text, "As words@2."),
 }
 
 

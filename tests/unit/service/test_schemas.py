@@ -89,6 +89,17 @@ async def test_digests_are_computed_for_who_asks() -> None:
     assert "rabin" in digests
 
 
+@pytest.mark.parametrize("strict", [True, False])
+async def test_what_is_only_checked_is_not_printed(strict: bool) -> None:
+    """It is compared as it was sent, unless printing may change what it means."""
+    parser, state, text, form = SchemaParser(), State(), _text("x"), TextForm.PRINTED
+    checked = await parser.prepare_schema(state, "avro", text, form=form, strict=strict, needs_digests=False)
+    registered = await parser.prepare_schema(state, "avro", text, form=form, strict=strict)
+    assert (checked.document.text == text) is strict
+    assert registered.document.text != text
+    assert checked.parsed is registered.parsed
+
+
 async def test_comparisons_are_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
     """Whether a text is the same as another one is told by digests, which are computed once."""
     parser, state = SchemaParser(), State()

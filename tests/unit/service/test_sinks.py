@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import importlib.util
 import socket
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -15,7 +14,7 @@ from tests.support.webhook import Webhook
 
 from stele.errors import InvalidRequest, NotInstalled
 from stele.protocol.cncf import CloudEvent, Subscription
-from stele.service.delivery import sink_settings
+from stele.service.delivery import amqp_sink, mqtt_sink, nats_sink, sink_settings
 from stele.service.delivery.event_messages import CLOUD_EVENT, ContentMode, encode_event
 from stele.service.delivery.sink_settings import PROTOCOLS, SinkAddress, describe_sink
 from stele.service.delivery.sinks import SinkFactory
@@ -167,8 +166,10 @@ async def test_a_broker_that_is_away_gives_no_answer(protocol: str) -> None:
     await sink.close()
 
 
-async def test_brokers_that_hang_keep_no_other_sink_waiting() -> None:
-    """While many brokers accept connections and say nothing, a webhook gets its events at once."""
+async def test_brokers_that_hang_keep_no_other_sink_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
+    """While many brokers accept connections and say nothing, a webhook gets its events before one is given up."""
+    for module in (amqp_sink, mqtt_sink, nats_sink):
+        monkeypatch.setattr(module, "_SECONDS", 120)
     with Webhook() as hook:
         with silent_listener() as port:
             sinks = [make_sink(LOOPBACK, protocol, port) for protocol in BROKERS for _ in range(10)]
@@ -176,9 +177,7 @@ async def test_brokers_that_hang_keep_no_other_sink_waiting() -> None:
             await asyncio.sleep(0.2)
             client = OutgoingClient(LOOPBACK)
             webhook = SinkFactory(client, LOOPBACK, "").make_sink(Subscription("s", hook.url, "HTTP"))
-            begun = time.monotonic()
             attempts = [await webhook.send(EVENT) for _ in range(20)]
-            assert time.monotonic() - begun < 3
             assert {attempt.code for attempt in attempts} == {DeliveryCode.DELIVERED}
             assert not any(task.done() for task in hanging)
         for task in hanging:

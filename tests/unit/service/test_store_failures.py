@@ -11,6 +11,7 @@ from contextlib import closing
 from hashlib import blake2b
 from pathlib import Path
 
+import msgspec
 import pytest
 import pytest_asyncio
 from tests.unit.service.test_registry import put, record
@@ -21,7 +22,7 @@ from stele.core.fold import apply_record
 from stele.core.model import SubjectKey
 from stele.core.snapshot import dump_state
 from stele.core.state import State
-from stele.errors import DamagedLog, RecordsTooLarge, StoreError, StoreReplaced, TooLarge
+from stele.errors import DamagedLog, NewerLog, RecordsTooLarge, StoreError, StoreReplaced, TooLarge
 from stele.server.metrics import Metrics
 from stele.service.registry import SKIPPED_SCHEMA_IDS, Registry
 from stele.storage import open_log
@@ -277,4 +278,33 @@ async def test_a_batch_that_is_too_large_is_written_in_parts() -> None:
     assert len({result.schema_id for result in results if not isinstance(result, BaseException)}) == 40
     assert registry.write_failure is None
     await put(registry, record("last"), SubjectKey("", "big"))
+    await registry.close()
+
+
+# --- a log with records of a newer release --------------------------------------------------------------------------
+
+
+class _OvertakenLog(MemoryLog):
+    """A log whose answer to a write is lost, while a node of a newer release has written in its place."""
+
+    async def append(self, expected: int, records: Sequence[bytes]) -> bool:
+        newer = {"stamp": {"uid": b"\0" * 16, "at": 1}, "events": [{"event": "Archived"}]}
+        assert await super().append(expected, [msgspec.msgpack.encode(newer)])
+        raise StoreError("the connection broke")
+
+
+async def test_a_write_that_a_newer_release_overtook() -> None:
+    """The record where it would be is another one, whatever is in it: nothing was written, and the answer says why."""
+    log = MemoryLog(MemoryStore())
+    registry = await Registry.open(log)
+    await put(registry, record("first"))
+    head = await log.head()
+    registry._log = _OvertakenLog(log._store)
+    with pytest.raises(NewerLog, match=f"Record {head + 1} of the log is of a newer release"):
+        await put(registry, record("first", "second"))
+    with pytest.raises(NewerLog, match="does not know the event 'Archived'"):
+        await registry.read_log(head, 1)
+    with pytest.raises(NewerLog):
+        await registry.fresh_state()
+    assert await log.head() == head + 1
     await registry.close()

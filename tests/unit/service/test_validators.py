@@ -36,7 +36,7 @@ NO_VALIDATOR = "words"
 
 
 @pytest.fixture
-def installed(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+def plugins(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Three plug-ins: one that works, one that cannot be imported, one that is nothing to call."""
     values = {"house": f"{__name__}:no_answers", "broken": "no.such.module:x", "words": f"{__name__}:NO_VALIDATOR"}
     points = [EntryPoint(name, value, validators.GROUP) for name, value in values.items()]
@@ -188,7 +188,7 @@ async def test_repo_reject_refuses_everything(registry: Registry) -> None:
     "name",
     ["house-rules", "lint:NO_SUCH_RULE", "ruleset:no-such", "ruleset", "repo.accept", "lint:", "broken", "words"],
 )
-@pytest.mark.usefixtures("installed")
+@pytest.mark.usefixtures("plugins")
 async def test_a_name_nobody_installed_lets_nothing_in(name: str, registry: Registry) -> None:
     """An unknown validator, rule or ruleset, and a plug-in that cannot be loaded, refuse by name."""
     await demand(registry, name)
@@ -196,7 +196,7 @@ async def test_a_name_nobody_installed_lets_nothing_in(name: str, registry: Regi
         await put(registry, record("a"))
 
 
-@pytest.mark.usefixtures("installed")
+@pytest.mark.usefixtures("plugins")
 async def test_plug_ins(registry: Registry) -> None:
     """A plug-in is asked with the version before, None for the first; what it says refuses, whatever its level."""
     await demand(registry, "house")
@@ -236,7 +236,7 @@ def test_unknown_validators(name: str) -> None:
         validators.require_known(["lint", name])
 
 
-def test_known_plug_ins(installed: None) -> None:
+def test_known_plug_ins(plugins: None) -> None:
     """A plug-in is known when it can be called."""
     validators.require_known(["house"])
     for name in ("broken", "words"):

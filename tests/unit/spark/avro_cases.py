@@ -26,7 +26,7 @@ def schema(document: Any) -> AvroSchema:
     return AVRO.parse(json.dumps(document).encode(), {})
 
 
-def framed(document: Any, datum: Any, number: int = 1) -> bytes:
+def frame_record(document: Any, datum: Any, number: int = 1) -> bytes:
     """What fastavro writes, behind a Confluent header."""
     out = io.BytesIO()
     out.write(struct.pack(">bI", 0, number))
@@ -34,7 +34,7 @@ def framed(document: Any, datum: Any, number: int = 1) -> bytes:
     return out.getvalue()
 
 
-def unframed(document: Any, frame: bytes | None) -> Any:
+def read_record(document: Any, frame: bytes | None) -> Any:
     """What fastavro reads behind the header."""
     return frame and fastavro.schemaless_reader(io.BytesIO(frame[5:]), fastavro.parse_schema(document), None)
 

@@ -14,7 +14,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from tests.support.examples import scale_examples
-from tests.unit.spark.avro_cases import Cases, framed, schema, unframed
+from tests.unit.spark.avro_cases import Cases, frame_record, read_record, schema
 
 from stele.errors import EncodeError, Invalid, RegistryUnreachable
 from stele.spark.engines import get_engine
@@ -55,7 +55,7 @@ def test_reads_what_fastavro_writes(engine: Engine, seed: int) -> None:
     cases = Cases(seed)
     document, make = cases.record()
     pairs = [make(cases.random) for _ in range(30)]
-    frames: list[bytes | None] = [framed(document, datum) for datum, _ in pairs]
+    frames: list[bytes | None] = [frame_record(document, datum) for datum, _ in pairs]
     frames.insert(7, None)
     decoded = decode(engine, document, frames)
     expected = pa.array([*[p[1] for p in pairs[:7]], None, *[p[1] for p in pairs[7:]]], decoded.values.type)
@@ -69,13 +69,13 @@ def test_writes_what_fastavro_writes(engine: Engine, seed: int) -> None:
     """Encoding decoded values gives what fastavro and the decoder read as the same; a slice starts at its offset."""
     cases = Cases(seed)
     document, make = cases.record()
-    frames: list[bytes | None] = [framed(document, make(cases.random)[0], 77) for _ in range(30)]
+    frames: list[bytes | None] = [frame_record(document, make(cases.random)[0], 77) for _ in range(30)]
     frames.insert(3, None)
     decoded = decode(engine, document, frames, {77: document})
     assert describe_errors(decoded).null_count == len(frames)
     encoder = engine.encoder(schema(document), 77)
     again = encoder.encode(decoded.values).to_pylist()
-    assert [unframed(document, frame) for frame in again] == [unframed(document, frame) for frame in frames]
+    assert [read_record(document, frame) for frame in again] == [read_record(document, frame) for frame in frames]
     assert decode(engine, document, again, {77: document}).values.equals(decoded.values)
     assert encoder.encode(decoded.values.slice(5, 9)).to_pylist() == again[5:14]
 
@@ -85,7 +85,7 @@ def test_both_engines_show_spark_the_same() -> None:
     for seed in range(30):
         cases = Cases(seed)
         document, make = cases.record()
-        frames = pa.array([framed(document, make(cases.random)[0]) for _ in range(20)], pa.binary())
+        frames = pa.array([frame_record(document, make(cases.random)[0]) for _ in range(20)], pa.binary())
         one, other = (
             get_engine(name).decoder(schema(document), {1: schema(document)}.get, for_spark=True).decode(frames)
             for name in NAMES
@@ -98,9 +98,12 @@ def test_both_engines_show_spark_the_same() -> None:
 
 def test_a_schema_need_not_be_a_record(engine: Engine) -> None:
     """A bare string or array schema decodes to a plain column."""
-    assert decode(engine, "string", [framed("string", "é"), None]).values.to_pylist() == ["é", None]
+    assert decode(engine, "string", [frame_record("string", "é"), None]).values.to_pylist() == ["é", None]
     longs = {"type": "array", "items": "long"}
-    assert decode(engine, longs, [framed(longs, [1, 2]), framed(longs, [])]).values.to_pylist() == [[1, 2], []]
+    assert decode(engine, longs, [frame_record(longs, [1, 2]), frame_record(longs, [])]).values.to_pylist() == [
+        [1, 2],
+        [],
+    ]
 
 
 def test_blocks_with_a_negative_count_carry_their_size(engine: Engine) -> None:
@@ -112,7 +115,7 @@ def test_blocks_with_a_negative_count_carry_their_size(engine: Engine) -> None:
 
 def test_slices_and_large_binary_columns(engine: Engine) -> None:
     """A sliced, a large and a view column decode like a plain one."""
-    frames = [framed("long", number) for number in range(9)]
+    frames = [frame_record("long", number) for number in range(9)]
     decoder = engine.decoder(schema("long"), {1: schema("long")}.get)
     assert decoder.decode(pa.array(frames, pa.binary()).slice(2, 4)).values.to_pylist() == [2, 3, 4, 5]
     assert decoder.decode(pa.array(frames, pa.large_binary()).slice(1)).values.to_pylist() == list(range(1, 9))
@@ -146,12 +149,12 @@ PROMOTIONS = [
 @pytest.mark.parametrize(("writer", "reader", "datum", "shown"), PROMOTIONS)
 def test_promotions(engine: Engine, writer: Any, reader: Any, datum: Any, shown: Any) -> None:
     """Every promotion of the specification, and unions on either side, alone and inside an array."""
-    frames: list[bytes | None] = [framed(record(("f", writer)), {"f": datum})]
+    frames: list[bytes | None] = [frame_record(record(("f", writer)), {"f": datum})]
     assert decode(engine, record(("f", reader)), frames, {1: record(("f", writer))}).values.to_pylist() == [
         {"f": shown}
     ]
     writers, readers = ({"type": "array", "items": each} for each in (writer, reader))
-    decoded = decode(engine, readers, [framed(writers, [datum, datum])], {1: writers})
+    decoded = decode(engine, readers, [frame_record(writers, [datum, datum])], {1: writers})
     assert decoded.values.to_pylist() == [[shown, shown]]
 
 
@@ -173,7 +176,7 @@ def test_missing_fields_take_their_defaults(engine: Engine) -> None:
     extra = record(("a", {"type": "map", "values": ["null", {"type": "array", "items": "string"}]}), name="X")
     writer = record(("gone", extra), ("kept", "int"), ("also", {"type": "fixed", "name": "F", "size": 3}))
     datum = {"gone": {"a": {"k": ["x", "y"], "l": None}}, "kept": 9, "also": b"abc"}
-    decoded = decode(engine, reader, [framed(writer, datum), None, b""], {1: writer})
+    decoded = decode(engine, reader, [frame_record(writer, datum), None, b""], {1: writer})
     assert decoded.values.to_pylist()[0] == {
         "kept": 9,
         "text": "a€",
@@ -195,7 +198,7 @@ def test_defaults_that_cannot_be_used_are_reasons(engine: Engine) -> None:
     large = record(("kept", "int"), ("f", "float", 1e300))
     writer = record(("kept", "int"))
     for reader in (nulls, large):
-        decoded = decode(engine, reader, [framed(writer, {"kept": 1}), None], {1: writer})
+        decoded = decode(engine, reader, [frame_record(writer, {"kept": 1}), None], {1: writer})
         assert decoded.values.to_pylist() == [None, None]
         assert [reason is None for reason in describe_errors(decoded).to_pylist()] == [False, True]
 
@@ -205,7 +208,7 @@ def test_aliases_and_order(engine: Engine) -> None:
     reader = record(("a", "int"), ("b", "string"))
     reader["fields"][1]["aliases"] = ["old"]
     writer = record(("old", "string"), ("a", "int"))
-    decoded = decode(engine, reader, [framed(writer, {"old": "x", "a": 1})], {1: writer})
+    decoded = decode(engine, reader, [frame_record(writer, {"old": "x", "a": 1})], {1: writer})
     assert decoded.values.to_pylist() == [{"a": 1, "b": "x"}]
 
 
@@ -213,7 +216,7 @@ def test_enum_symbols_resolve_by_name(engine: Engine) -> None:
     """A symbol the reader does not know becomes its default, or the record's error when there is none."""
     writer = {"type": "enum", "name": "E", "symbols": ["NEW", "A", "B"]}
     reader = {"type": "enum", "name": "E", "symbols": ["B", "A", "OTHER"]}
-    frames: list[bytes | None] = [framed(writer, symbol) for symbol in writer["symbols"]]
+    frames: list[bytes | None] = [frame_record(writer, symbol) for symbol in writer["symbols"]]
     decoded = decode(engine, reader | {"default": "OTHER"}, frames, {1: writer})
     assert decoded.values.to_pylist() == ["OTHER", "A", "B"]
     decoded = decode(engine, reader, frames, {1: writer})
@@ -224,7 +227,10 @@ def test_enum_symbols_resolve_by_name(engine: Engine) -> None:
 def test_a_branch_without_a_place_is_an_error_of_its_records_only(engine: Engine) -> None:
     """The writer's union may hold a type the reader lacks: records that use it fail, others do not."""
     decoded = decode(
-        engine, "int", [framed(["int", "string"], 5), framed(["int", "string"], "x")], {1: ["int", "string"]}
+        engine,
+        "int",
+        [frame_record(["int", "string"], 5), frame_record(["int", "string"], "x")],
+        {1: ["int", "string"]},
     )
     assert decoded.values.to_pylist() == [5, None]
     assert describe_errors(decoded)[1].as_py() == "the reader cannot read this branch of the writer's union"
@@ -242,11 +248,11 @@ def test_no_record_has_a_value_of_an_empty_union(engine: Engine, reader: Any) ->
 def test_units_of_time_convert(engine: Engine) -> None:
     """Milliseconds of the writer become microseconds of the reader; what overflows is that record's error."""
     millis, micros = ({"type": "long", "logicalType": f"timestamp-{unit}"} for unit in ("millis", "micros"))
-    frames: list[bytes | None] = [framed("long", 1500), framed("long", 2**62)]
+    frames: list[bytes | None] = [frame_record("long", 1500), frame_record("long", 2**62)]
     decoded = decode(engine, micros, frames, {1: millis})
     assert decoded.values.cast(pa.int64()).to_pylist() == [1_500_000, None]
     assert describe_errors(decoded)[1].as_py() == "a time is out of range for its type or for the unit of its column"
-    decoded = decode(engine, millis, [framed("long", -1)], {1: micros})
+    decoded = decode(engine, millis, [frame_record("long", -1)], {1: micros})
     assert decoded.values.cast(pa.int64()).to_pylist() == [-1]
 
 
@@ -259,14 +265,14 @@ def test_several_writers_in_one_column_keep_row_order(engine: Engine) -> None:
     }
     reader = record(("a", "long"), ("b", "string", "none"), ("c", ["null", "int"], None))
     frames = [
-        framed(versions[3], {"a": 1, "b": "x", "c": 5}, 3),
-        framed(versions[1], {"a": 2}, 1),
+        frame_record(versions[3], {"a": 1, "b": "x", "c": 5}, 3),
+        frame_record(versions[1], {"a": 2}, 1),
         None,
-        framed(versions[2], {"a": 3, "b": "y"}, 2),
+        frame_record(versions[2], {"a": 3, "b": "y"}, 2),
         b"\1\0\0\0\1\0",
         struct.pack(">bI", 0, 9),
         struct.pack(">bI", 0, 2**31 + 5),
-        framed(versions[1], {"a": 4}, 1),
+        frame_record(versions[1], {"a": 4}, 1),
     ]
     decoded = decode(engine, reader, frames, versions)
     assert [row and (row["a"], row["b"], row["c"]) for row in decoded.values.to_pylist()] == [
@@ -290,7 +296,7 @@ def test_an_unknown_id_is_asked_for_again_and_an_outage_is_raised(engine: Engine
     """An id registered after the first batch decodes in the second; a registry that fails stops the batch."""
     known: dict[int, Any] = {}
     decoder = engine.decoder(schema("long"), known.get)
-    frames = pa.array([framed("long", 5)], pa.binary())
+    frames = pa.array([frame_record("long", 5)], pa.binary())
     assert describe_errors(decoder.decode(frames)).to_pylist() == ["unknown schema id 1"]
     known[1] = schema("long")
     assert decoder.decode(frames).values.to_pylist() == [5]
@@ -305,7 +311,7 @@ def test_an_unknown_id_is_asked_for_again_and_an_outage_is_raised(engine: Engine
 def test_an_unreadable_writer_spoils_only_its_own_records(engine: Engine) -> None:
     """A schema that cannot be resolved is the reason of its records and of no others."""
     writers = {1: record(("v", "int")), 2: record(("v", "string")), 4: record(("w", "int"))}
-    frames: list[bytes | None] = [framed(writers[1], {"v": 1}, 1), struct.pack(">bI", 0, 2) + b"\0"]
+    frames: list[bytes | None] = [frame_record(writers[1], {"v": 1}, 1), struct.pack(">bI", 0, 2) + b"\0"]
     frames += [struct.pack(">bI", 0, 4) + b"\2"]
     decoded = decode(engine, record(("v", "int")), frames, writers)
     assert decoded.values.to_pylist() == [{"v": 1}, None, None]
@@ -446,7 +452,7 @@ def test_engines_agree_on_damaged_records() -> None:
     for seed in range(60):
         cases = Cases(seed)
         document, make = cases.record()
-        frames = [mutate_frame(cases.random, framed(document, make(cases.random)[0])) for _ in range(100)]
+        frames = [mutate_frame(cases.random, frame_record(document, make(cases.random)[0])) for _ in range(100)]
         bad += agree(document, document, frames)
         total += len(frames)
     assert 0.3 < bad / total < 0.99, "the damage must be neither harmless nor always fatal, or this proves little"
@@ -495,25 +501,28 @@ def test_wider_columns_are_narrowed_when_their_values_fit(engine: Engine) -> Non
     document = record(("a", "int"), ("e", {"type": "enum", "name": "E", "symbols": ["A"]}), ("n", ["null", "long"]))
     rows = pa.StructArray.from_arrays([pa.array([1, 2]), pa.array(["A", "A"]).dictionary_encode()], ["a", "e"])
     frames = engine.encoder(schema(document), 1).encode(rows).to_pylist()
-    assert frames == [framed(document, {"a": number, "e": "A", "n": None}) for number in (1, 2)]
+    assert frames == [frame_record(document, {"a": number, "e": "A", "n": None}) for number in (1, 2)]
 
 
 def test_one_number_of_two_widths_is_written_as_the_wider(engine: Engine) -> None:
     """A union of int and long is one column; any of its values fits the long."""
     document = ["null", "int", "long"]
     frames = engine.encoder(schema(document), 1).encode(pa.array([1, 2**40, None])).to_pylist()
-    assert [unframed(document, frame) for frame in frames] == [1, 2**40, None]
+    assert [read_record(document, frame) for frame in frames] == [1, 2**40, None]
 
 
 def test_null_rows_are_tombstones(engine: Engine) -> None:
     """A null row stays null, as the vendor's clients have it; where the schema allows null, it is a record of null."""
     inner = record(("x", "int"))
     rows = pa.array([{"x": 1}, None], pa.struct([("x", pa.int32())]))
-    assert engine.encoder(schema(inner), 1).encode(rows).to_pylist() == [framed(inner, {"x": 1}), None]
+    assert engine.encoder(schema(inner), 1).encode(rows).to_pylist() == [frame_record(inner, {"x": 1}), None]
     union = ["null", inner]
-    assert engine.encoder(schema(union), 1).encode(rows).to_pylist() == [framed(union, {"x": 1}), framed(union, None)]
+    assert engine.encoder(schema(union), 1).encode(rows).to_pylist() == [
+        frame_record(union, {"x": 1}),
+        frame_record(union, None),
+    ]
     assert engine.encoder(schema("int"), 1).encode(pa.array([1, None], pa.int32())).to_pylist() == [
-        framed("int", 1),
+        frame_record("int", 1),
         None,
     ]
 

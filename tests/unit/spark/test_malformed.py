@@ -15,7 +15,7 @@ PATIENCE = 600
 
 
 @pytest.fixture(scope="module")
-def told() -> dict[str, Any]:
+def worker_answers() -> dict[str, Any]:
     """What the process that decodes it all said; one that hangs is ended, and one that crashes fails the tests."""
     command = [sys.executable, "-m", "tests.unit.spark.malformed", "7"]
     root = Path(__file__).parents[3]
@@ -25,21 +25,21 @@ def told() -> dict[str, Any]:
     return found
 
 
-def test_everything_is_read_or_refused(told: dict[str, Any]) -> None:
+def test_everything_is_read_or_refused(worker_answers: dict[str, Any]) -> None:
     """Thousands of bodies for four languages and all wires: each is a value or a reason, and most are bad."""
-    records, bad = (sum(counts) for counts in zip(*told["told"].values(), strict=True))
-    assert len(told["told"]) >= 30
+    records, bad = (sum(counts) for counts in zip(*worker_answers["told"].values(), strict=True))
+    assert len(worker_answers["told"]) >= 30
     assert records > 10_000
     assert bad > records / 2
-    assert all(wrong for _, wrong in told["told"].values())
+    assert all(wrong for _, wrong in worker_answers["told"].values())
 
 
-def test_no_batch_takes_long(told: dict[str, Any]) -> None:
+def test_no_batch_takes_long(worker_answers: dict[str, Any]) -> None:
     """The slowest batch of hundreds of such bodies, of 100 kB each among them, is bounded."""
-    name, seconds = told["slowest"]
+    name, seconds = worker_answers["slowest"]
     assert seconds < 120, f"{name} took {seconds} s"
 
 
-def test_memory_is_bounded(told: dict[str, Any]) -> None:
+def test_memory_is_bounded(worker_answers: dict[str, Any]) -> None:
     """Lengths and counts that records only claim are not made room for."""
-    assert told["peak MiB"] < 2500
+    assert worker_answers["peak MiB"] < 2500

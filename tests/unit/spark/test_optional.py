@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 import tempfile
+import time
 from pathlib import Path
 
 import pytest
@@ -126,3 +127,53 @@ def test_compiled_kernels_are_nobody_elses(monkeypatch: pytest.MonkeyPatch, tmp_
     shared.chmod(0o700)
     assert jit.cache_folder() == shared / "numba" / jit.digest_sources()
     assert (shared / "numba").stat().st_mode & 0o777 == 0o700
+
+
+def _make_kernels(folder: Path, name: str, days: float) -> Path:
+    """Make a folder of kernels that was last used so many days ago."""
+    kernels = folder / "numba" / name
+    (kernels / "vm").mkdir(parents=True)
+    file = kernels / "vm" / "kernel.nbi"
+    file.write_text("compiled")
+    used = time.time() - days * 24 * 3600
+    for path in (file, file.parent, kernels):
+        os.utime(path, (used, used))
+    return kernels
+
+
+def test_kernels_that_nobody_uses_are_removed(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Those of other sources go after 30 days without use; what is used, another's or not ours to judge stays."""
+    monkeypatch.setenv("STELE_CACHE_DIR", str(tmp_path))
+    old = jit.UNUSED_DAYS + 1
+    gone = [_make_kernels(tmp_path, f"0.{number}.0-{number:016x}", old) for number in range(3)]
+    gone.append(_make_kernels(tmp_path, f"0.4.0-{4:016x}.removed-{5:032x}", old))  # what a killed process left
+    kept = [
+        _make_kernels(tmp_path, f"0.5.0-{5:016x}", jit.UNUSED_DAYS - 1),
+        _make_kernels(tmp_path, "somebody's own folder", old),
+        _make_kernels(tmp_path, f"0.6.0-{6:016x}", old),
+        _make_kernels(tmp_path, f"0.7.0-{7:016x}", old),
+        _make_kernels(tmp_path / "elsewhere", "kernels", old),
+    ]
+    (kept[2] / "vm" / "late.nbi").write_text("compiled just now")
+    kept[3].chmod(0o777)
+    link = tmp_path / "numba" / f"0.8.0-{8:016x}"
+    link.symlink_to(kept[4])
+    (tmp_path / "numba").chmod(0o700)
+    mine = jit.cache_folder()
+    assert sorted(mine.parent.iterdir()) == sorted([mine, link, *kept[:4]])
+    assert not any(path.exists() for path in gone)
+    assert all((path / "vm" / "kernel.nbi").exists() for path in kept)
+    assert jit.cache_folder() == mine
+
+
+def test_kernels_in_use_are_kept(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """A process notes that it uses its kernels, also where it compiles nothing; another process sees it."""
+    monkeypatch.setenv("STELE_CACHE_DIR", str(tmp_path))
+    mine = _make_kernels(tmp_path, jit.digest_sources(), jit.UNUSED_DAYS + 1)
+    (tmp_path / "numba").chmod(0o700)
+    assert jit.cache_folder() == mine
+    assert mine.stat().st_mtime > time.time() - 60
+    jit._tidy_cache.cache_clear()
+    monkeypatch.setattr(jit, "digest_sources", lambda: f"0.9.0-{9:016x}")
+    jit.cache_folder()
+    assert (mine / "vm" / "kernel.nbi").exists()

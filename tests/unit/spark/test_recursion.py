@@ -10,7 +10,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from tests.unit.spark.avro_cases import framed, schema
+from tests.unit.spark.avro_cases import frame_record, schema
 from tests.unit.spark.test_engines import NAMES, record
 
 from stele.client import ResolvedSchema
@@ -59,7 +59,7 @@ def node(length: int, levels: int) -> Any:
 
 def test_a_list_has_columns_for_its_levels(engine: Engine) -> None:
     """Lists up to the levels asked for are columns; one node more is a bad record, at the node that is too deep."""
-    frames: list[bytes | None] = [framed(LIST, chain(length)) for length in (1, 2, 3, 4, 9)]
+    frames: list[bytes | None] = [frame_record(LIST, chain(length)) for length in (1, 2, 3, 4, 9)]
     decoded = decode(engine, LIST, frames, 2)
     assert decoded.values.to_pylist() == [node(1, 2), node(2, 2), node(3, 2), None, None]
     assert describe_errors(decoded).to_pylist() == [None, None, None, DEEP, DEEP]
@@ -73,7 +73,7 @@ def test_a_tree_has_columns_for_its_levels(engine: Engine) -> None:
     """Arrays of the type itself are lists, and empty where the columns end; maps likewise."""
     leaf = {"v": 3, "kids": []}
     frames: list[bytes | None] = [
-        framed(TREE, {"v": 1, "kids": [leaf, {"v": 2, "kids": kids}]}) for kids in ([], [leaf])
+        frame_record(TREE, {"v": 1, "kids": [leaf, {"v": 2, "kids": kids}]}) for kids in ([], [leaf])
     ]
     decoded = decode(engine, TREE, frames, 1)
     assert decoded.values.to_pylist() == [{"v": 1, "kids": [{"v": 3}, {"v": 2}]}, None]
@@ -83,7 +83,7 @@ def test_a_tree_has_columns_for_its_levels(engine: Engine) -> None:
     assert describe_errors(both).null_count == 2
     assert engine.encoder(schema(TREE), 1, recursion=2).encode(both.values).to_pylist() == frames
     named = record(("v", "int"), ("by", {"type": "map", "values": "M"}), name="M")
-    frames = [framed(named, {"v": 1, "by": {"a": {"v": 2, "by": by}}}) for by in ({}, {"b": {"v": 3, "by": {}}})]
+    frames = [frame_record(named, {"v": 1, "by": {"a": {"v": 2, "by": by}}}) for by in ({}, {"b": {"v": 3, "by": {}}})]
     decoded = decode(engine, named, frames, 1)
     assert decoded.values.to_pylist() == [{"v": 1, "by": [("a", {"v": 2})]}, None]
     assert describe_errors(decoded).to_pylist() == [None, DEEP]
@@ -95,7 +95,7 @@ def test_types_inside_each_other(engine: Engine) -> None:
     outer = record(("v", "int"), ("b", ["null", inner], None), name="A")
     data = [{"v": 1, "b": None}, {"v": 1, "b": {"a": {"v": 2, "b": None}}}]
     deep = {"v": 1, "b": {"a": {"v": 2, "b": {"a": {"v": 3, "b": None}}}}}
-    frames: list[bytes | None] = [framed(outer, datum) for datum in (*data, deep)]
+    frames: list[bytes | None] = [frame_record(outer, datum) for datum in (*data, deep)]
     decoded = decode(engine, outer, frames, 1)
     assert decoded.values.to_pylist() == [{"v": 1, "b": None}, {"v": 1, "b": {"a": {"v": 2}}}, None]
     assert describe_errors(decoded).to_pylist() == [None, None, DEEP]
@@ -109,7 +109,7 @@ def test_a_union_loses_the_branch_that_goes_deeper(engine: Engine) -> None:
     leaf = ("Leaf", {"x": 7})
     good = [{"x": 1, "of": ("E", {"x": 2, "of": of})} for of in (None, "text", leaf)]
     bad = {"x": 1, "of": ("E", {"x": 2, "of": ("E", {"x": 3, "of": None})})}
-    frames: list[bytes | None] = [framed(expr, datum) for datum in (*good, bad)]
+    frames: list[bytes | None] = [frame_record(expr, datum) for datum in (*good, bad)]
     decoded = decode(engine, expr, frames, 1)
     ends = [row and row["of"]["member2"]["of"] for row in decoded.values.to_pylist()]
     assert ends == [None, {"member0": "text", "member1": None}, {"member0": None, "member1": {"x": 7}}, None]
@@ -122,11 +122,11 @@ def test_writers_that_grow_into_the_type(engine: Engine) -> None:
     """A writer without the field takes its default at each level; one with another record in its place is resolved."""
     flat = record(("v", "int"), name="Node")
     two = record(("v", "int"), ("next", ["null", record(("v", "int"), name="Old")], None), name="Node")
-    frames: list[bytes | None] = [framed(flat, {"v": 1}), framed(two, {"v": 1, "next": {"v": 2}}, 2)]
+    frames: list[bytes | None] = [frame_record(flat, {"v": 1}), frame_record(two, {"v": 1, "next": {"v": 2}}, 2)]
     reader = LIST | {"fields": [LIST["fields"][0], LIST["fields"][1] | {"aliases": ["following"]}]}
     renamed = record(("v", "int"), ("following", ["null", "Node"], None), name="Node")
     long = {"v": 1, "following": {"v": 2, "following": {"v": 3, "following": None}}}
-    frames += [framed(renamed, long, 3)]
+    frames += [frame_record(renamed, long, 3)]
     decoded = decode(engine, reader, frames, 1, {1: flat, 2: two, 3: renamed})
     assert decoded.values.to_pylist() == [{"v": 1, "next": None}, {"v": 1, "next": {"v": 2}}, None]
     assert describe_errors(decoded).to_pylist() == [None, None, DEEP]
@@ -162,7 +162,7 @@ def test_what_nobody_asked_for_is_read_past(engine: Engine) -> None:
         {"a": 2, "tree": pole(99), "b": "é", "again": None},
         {"a": 3, "tree": pole(100), "b": "é", "again": None},
     ]
-    decoded = decode(engine, reader, [framed(writer, datum) for datum in data], 0, {1: writer})
+    decoded = decode(engine, reader, [frame_record(writer, datum) for datum in data], 0, {1: writer})
     assert decoded.values.to_pylist() == [{"a": 1, "b": "é"}, {"a": 2, "b": "é"}, None]
     assert describe_errors(decoded).to_pylist() == [None, None, ENDLESS]
 
@@ -188,7 +188,7 @@ def test_decimals_wider_than_columns_are_text(engine: Engine) -> None:
     texts = ["0.000", "-0.001", "1.500", "-" + "9" * 37 + ".999", "1" + "0" * 36 + ".000", None]
     for kind in (wide, fixed):
         document = record(("d", ["null", kind]))
-        frames = [framed(document, {"d": text and Decimal(text)}) for text in texts]
+        frames = [frame_record(document, {"d": text and Decimal(text)}) for text in texts]
         decoded = decode(engine, document, [*frames], 0)
         assert [row["d"] for row in decoded.values.to_pylist()] == texts
         assert engine.encoder(schema(document), 1).encode(decoded.values).to_pylist() == frames
@@ -198,7 +198,9 @@ def test_decimals_wider_than_columns_are_text(engine: Engine) -> None:
     values = decode(engine, document, again.to_pylist(), 0).values.to_pylist()
     assert [row["d"] for row in values] == ["100.000", "0.500", "-1.500", "0.000", "7.000"]
     numbers = pa.array([{"d": Decimal("1.25")}])
-    assert engine.encoder(schema(document), 1).encode(numbers).to_pylist() == [framed(document, {"d": Decimal("1.25")})]
+    assert engine.encoder(schema(document), 1).encode(numbers).to_pylist() == [
+        frame_record(document, {"d": Decimal("1.25")})
+    ]
     for text in ("1.2345", "1e37", "9" * 38, "NaN", "1_000", "\u0661", "", "1e-9999", "1" * 2000, "1e99999"):
         with pytest.raises(EncodeError, match="row 0, d: "):
             engine.encoder(schema(document), 1).encode(pa.array([{"d": text}]))
@@ -220,7 +222,7 @@ def test_defaults_that_go_deeper(engine: Engine) -> None:
     default = {"v": 1, "kids": [{"v": 2, "kids": []}]}
     writer = record(("first", TREE), name="R")
     reader = record(("first", TREE), ("second", "Tree", default), name="R")
-    frames: list[bytes | None] = [framed(writer, {"first": {"v": 5, "kids": []}})]
+    frames: list[bytes | None] = [frame_record(writer, {"first": {"v": 5, "kids": []}})]
     decoded = decode(engine, reader, frames, 1, {1: writer})
     assert decoded.values.to_pylist() == [{"first": {"v": 5, "kids": []}, "second": {"v": 1, "kids": [{"v": 2}]}}]
     default["kids"][0]["kids"] = [{"v": 3, "kids": []}]
@@ -233,7 +235,7 @@ def test_both_engines_with_types_for_spark() -> None:
     money = {"type": "bytes", "logicalType": "decimal", "precision": 50, "scale": 2}
     document = record(("d", money), ("next", ["null", "Node"], None), name="Node")
     data = {"d": Decimal("1.00"), "next": {"d": Decimal("2.00"), "next": None}}
-    frames = pa.array([framed(document, data)], pa.binary())
+    frames = pa.array([frame_record(document, data)], pa.binary())
     one, other = (
         get_engine(name).decoder(schema(document), {1: schema(document)}.get, for_spark=True, recursion=1)
         for name in NAMES

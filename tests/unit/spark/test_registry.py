@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
+from threading import Barrier
 
+import httpx
 import pytest
 
-from stele.client import RegisteredSchema, ResolvedSchema, Schema, SchemaSnapshot
+from stele.client import RegisteredSchema, ResolvedSchema, Schema, SchemaRegistryClient, SchemaSnapshot
 from stele.errors import ContentNotFound, DataError, Invalid, RegistryUnreachable, VersionNotFound
 from stele.spark.registry import (
     MAX_CLIENTS,
@@ -141,3 +144,50 @@ def test_a_process_opens_one_client_for_one_function() -> None:
     assert len(made) == 2
     with pytest.raises(Invalid, match="a FakeRegistry cannot travel"):
         as_picklable(FakeRegistry())  # type: ignore[arg-type]  # on purpose
+
+
+class _ClosedTransport(httpx.BaseTransport):
+    """Answers that there are no subjects, and knows how often it was closed."""
+
+    closings = 0
+
+    def handle_request(self, request: httpx.Request) -> httpx.Response:
+        return httpx.Response(200, json=[])
+
+    def close(self) -> None:
+        self.closings += 1
+
+
+def test_a_client_that_made_room_closes_after_its_last_use() -> None:
+    """Whoever got it before goes on to use it; its connections are closed once he lets go."""
+    transport = _ClosedTransport()
+
+    def connect() -> SchemaRegistryClient:
+        return SchemaRegistryClient("http://nowhere", transport=transport)
+
+    held = get_client(connect)
+    assert isinstance(held, SchemaRegistryClient)
+    functions = [partial(FakeRegistry) for _ in range(MAX_CLIENTS)]
+    for function in functions:
+        get_client(function)
+    assert held.subjects() == []
+    assert transport.closings == 0
+    del held
+    assert transport.closings == 1
+    assert get_client(connect) is get_client(connect)
+    assert transport.closings == 1
+
+
+def test_threads_that_open_a_client_at_once_share_it() -> None:
+    """Each may have opened one; all get the same, and the others are closed."""
+    transports = [_ClosedTransport() for _ in range(4)]
+    unused, together = iter(transports), Barrier(len(transports))
+
+    def connect() -> SchemaRegistryClient:
+        together.wait(30)
+        return SchemaRegistryClient("http://nowhere", transport=next(unused))
+
+    with ThreadPoolExecutor(len(transports)) as pool:
+        clients = list(pool.map(lambda _: get_client(connect), transports))
+    assert len({id(client) for client in clients}) == 1
+    assert sum(transport.closings for transport in transports) == len(transports) - 1

@@ -45,7 +45,7 @@ class Fake:
     def __call__(self) -> Fake:
         return self
 
-    def _reached(self, what: str) -> None:
+    def _note_request(self, what: str) -> None:
         self.asked.append(what)
         if self.away:
             self.away -= 1
@@ -53,13 +53,13 @@ class Fake:
 
     def snapshot(self, *, subjects: Iterable[str] = ()) -> SchemaSnapshot:
         """All versions of the subjects."""
-        self._reached("snapshot")
+        self._note_request("snapshot")
         return SchemaSnapshot(tuple(schema for schema in self.schemas if schema.subject in subjects))
 
     def resolve(self, schema: int | UUID, *, context: str = "") -> ResolvedSchema:
         """By id or guid."""
         del context
-        self._reached(str(schema))
+        self._note_request(str(schema))
         for known in self.schemas:
             if schema in (known.id, known.guid and UUID(known.guid)):
                 return known
@@ -83,7 +83,7 @@ class Fake:
 
     def send(self, request: Request[T]) -> T:
         """From the answers by method and target."""
-        self._reached(f"{request.method} {request.target}")
+        self._note_request(f"{request.method} {request.target}")
         answer_questions = self.answers.get(f"{request.method} {request.target}")
         if answer_questions is None:
             raise NotFound("no such thing")

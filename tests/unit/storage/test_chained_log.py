@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import random
 from pathlib import Path
@@ -196,6 +197,7 @@ async def test_a_log_that_went_backwards_does_not_open(tmp_path: Path) -> None:
     assert not log.may_lack_records()
     for number, record in enumerate(RECORDS):
         assert await log.append(number, [record])
+    await asyncio.sleep(0)  # the loop goes on, and puts the mark
     kept = list(store.records)
     await ChainedLog.open(MemoryLog(store), "test", HighWaterMark(tmp_path / "mark"))
     del store.records[19:]
@@ -293,3 +295,27 @@ def test_what_is_no_record_is_damaged(stored: Any) -> None:
         verify_record(FIRST_LINK, 1, stored)
     with pytest.raises(DamagedRecord):
         read_link(stored)
+
+
+async def test_the_mark_is_put_before_others_hear_of_an_append(tmp_path: Path) -> None:
+    """A task that waits for an append finds its mark; a log that closes at once leaves it, too."""
+    mark = HighWaterMark(tmp_path / "mark")
+    log = await ChainedLog.open(MemoryLog(MemoryStore()), "test", mark)
+    heard: list[LogPosition | None] = []
+
+    async def append(number: int) -> None:
+        assert await log.append(number, [b"record"])
+
+    for number in range(3):
+        task = asyncio.create_task(append(number))
+        task.add_done_callback(lambda _: heard.append(mark.read()))
+        await task
+    await asyncio.sleep(0)
+    assert [position.seq for position in heard if position] == [1, 2, 3]
+    assert await log.append(3, [b"record"])
+    await log.close()
+    position = mark.read()
+    assert position is not None
+    assert position.seq == 4
+    await asyncio.sleep(0)
+    assert mark._descriptor is None  # the loop opened it no more

@@ -71,6 +71,23 @@ async def test_every_record_stays(source: Log, target: Log) -> None:
     assert await copy_log(source, target) == (2501, 1, 0)
 
 
+async def test_a_copy_has_the_snapshot(source: Log, target: Log) -> None:
+    """A server starts on the copy as quickly as on the source; a later copy brings the later snapshot."""
+    await source.append(0, [b"one", b"two"])
+    await source.save_snapshot(1, b"state")
+    await copy_log(source, target)
+    assert await _read_snapshot(target) == (1, b"state")
+    await source.save_snapshot(2, b"later")
+    await copy_log(source, target)
+    assert await _read_snapshot(target) == (2, b"later")
+
+
+async def _read_snapshot(log: Log) -> tuple[int, bytes]:
+    found = await log.load_snapshot()
+    assert found is not None
+    return found[0], bytes(found[1])
+
+
 async def test_a_copy_follows(source: Log, target: Log) -> None:
     """What is written while a copy follows is there when it ends."""
     await source.append(0, [b"before"])

@@ -54,7 +54,7 @@ class _Model(RuleBasedStateMachine):
         assert list(self.run(self.handles[i].tail(after, limit))) == expected
 
     @rule(i=_HANDLES)
-    def changed(self, i: int) -> None:
+    def ask_for_changes(self, i: int) -> None:
         assert self.handles[i].has_changed() or not self.unseen[i]
         self.unseen[i] = False
 

@@ -11,7 +11,7 @@ from itertools import pairwise
 import httpx
 import pytest
 from tests.support.ui_pages import list_html_templates, list_templates, matches_template
-from tests.unit.ui.conftest import open_client
+from tests.unit.ui.conftest import open_client, register
 from tools.screenshots import PAGES
 
 from stele.service.subject_index import SubjectIndex
@@ -132,3 +132,22 @@ def test_a_page_that_takes_too_long_is_given_up(monkeypatch: pytest.MonkeyPatch)
         assert "request_seconds" in answer.text
         assert 'role="alert"' in answer.text
         assert answer.headers["retry-after"]
+
+
+def test_home_counts_what_was_refused_today() -> None:
+    """Refused registrations stand on the first page, and lead to the page that says why."""
+    for client in open_client():
+        register(client, "orders", '"int"')
+        body = {"schema": '{"type":"record","name":"R","fields":[]}'}
+        assert client.post("/subjects/orders/versions", json=body).status_code == 409
+        assert client.get("/ui/home.json").json()["refused"] == 1
+        assert 'href="/ui/refusals?kind=registration_refused">1</a>' in client.get("/ui").text
+
+
+def test_rulesets_list_the_advice_of_all_formats(client: httpx.Client) -> None:
+    """Each rule says what it asks for and of which formats; those that have to be named say so."""
+    rules = {row["name"]: row for row in client.get("/ui/rulesets.json").json()["advice"]}
+    assert rules["ENUM_DEFAULT"]["formats"] == ["avro"]
+    assert rules["NAMING"]["is_default"]
+    assert not rules["DOC_REQUIRED"]["is_default"]
+    assert "DOC_REQUIRED" in client.get("/ui/rulesets").text

@@ -142,3 +142,24 @@ def test_the_query_is_the_state(client: httpx.Client) -> None:
     both = client.get("/ui/subjects.json?ns=team").json()
     assert [(row["namespace"], row["name"]) for row in both["rows"]] == [("team", "orders")]
     assert both["namespaces"] == ["", "team"]
+
+
+def test_the_matrix_marks_what_another_policy_asks_for(client: httpx.Client) -> None:
+    """The frames move with the policy that is chosen; an unknown one is refused."""
+    path = "/ui/subjects/orders/history.json?picture=matrix"
+    in_force = client.get(path).json()["matrix"]
+    assert (in_force["policy"], in_force["demands"]) == ("NONE", [])
+    wider = client.get(f"{path}&policy=FULL_TRANSITIVE").json()
+    assert (wider["policy"], wider["matrix"]["policy"]) == ("FULL_TRANSITIVE", "FULL_TRANSITIVE")
+    assert len(wider["matrix"]["demands"]) == 12
+    page = client.get("/ui/subjects/orders/history?picture=matrix&policy=FULL_TRANSITIVE").text
+    assert "<option selected>FULL_TRANSITIVE</option>" in page
+    assert client.get(f"{path}&policy=SIDEWAYS").status_code == 422
+
+
+def test_the_story_line_can_show_what_broke_alone(client: httpx.Client) -> None:
+    """Harmless versions are folded in the picture and left out of the table."""
+    page = client.get("/ui/subjects/orders/history?only=breaking").text
+    table = page[page.index("The same as a table") :]
+    assert table.count("<tr>") < client.get("/ui/subjects/orders/history").text.count("<tr>")
+    assert '<option value="breaking" selected>' in page

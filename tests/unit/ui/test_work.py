@@ -16,7 +16,7 @@ from tests.unit.ui.conftest import ADDRESS, JSON, make_order, open_client, regis
 
 from stele.core.audit_chain import AuditEntry
 from stele.service.audit_file import AuditFile
-from stele.spark.pipeline.journal import BatchEntry, BatchJournal, pipeline_lock
+from stele.spark.pipeline.journal import BatchEntry, BatchJournal, DeadLetterSample, pipeline_lock
 from stele.spark.pipeline.journal import BatchReport as WrittenReport
 from stele.spark.pipeline.schema_evolution import ColumnChange, TableChange
 
@@ -503,9 +503,16 @@ def test_pipelines_are_read_from_the_journals_that_they_write(tmp_path: Path) ->
         versions={"orders": 1},
         codes={"UNKNOWN_ID": 2},
         reasons={"no schema has the id 7": 2},
+        samples=(
+            DeadLetterSample("UNKNOWN_ID", "no schema has the id 7", "AAAAAAcC", 6, "in/a.parquet"),
+            DeadLetterSample("TRUNCATED", "the record ends inside a value", "AAAAAAG" + "A" * 5, 4_000),
+            DeadLetterSample("FRAME", "no bytes", "", 0),
+            DeadLetterSample("FRAME", "damaged", "!", 1),
+        ),
         changes=(change,),
     )
     journal.finish_batch(entry, report)
+    journal.save_lag({"clicks": 40, "taps": 2})
     (tmp_path / "damaged" / "stele").mkdir(parents=True)
     (tmp_path / "damaged" / "stele" / "totals.json").write_text("{")
     (tmp_path / "elsewhere").mkdir()
@@ -520,7 +527,16 @@ def test_pipelines_are_read_from_the_journals_that_they_write(tmp_path: Path) ->
         assert shown["journal"]["reasons"] == {"no schema has the id 7": 2}
         assert shown["journal"]["batches"][0]["changes"][0]["change"]["path"] == ["total"]
         assert [(row["used"], row["latest"]) for row in shown["subjects"]] == [(1, 2)]
+        assert shown["journal"]["lag"]["topics"] == {"clicks": 40, "taps": 2}
+        unknown, cut, empty = shown["samples"]
+        assert (unknown["code"], unknown["data"], unknown["place"]) == ("UNKNOWN_ID", "000000000702", "in/a.parquet")
+        assert unknown["readings"][0]["problem"]
+        assert cut["is_cut"]
+        assert (cut["readings"][0]["subject"], cut["readings"][0]["version"]) == ("orders", 1)
+        assert not empty["readings"]
         page = client.get("/ui/pipelines/clicks").text
+        assert "decode?data=000000000702" in page
+        assert "<dd>42</dd>" in page
         assert "no schema has the id 7" in page
         assert "compare?old=1&amp;new=2" in page
         assert client.get("/ui/pipelines/damaged").status_code == 200

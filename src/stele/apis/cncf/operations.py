@@ -131,6 +131,7 @@ class Operations:
             base: Base URI of the API as the caller wrote it, without a slash at its end.
         """
         self.registry = app_state.registry
+        self.root = app_state.options.base_url
         self.base = base
 
     async def execute(self, command: Command) -> Outcome:

@@ -76,13 +76,18 @@ class SubscriptionNotFound(NotFound):
 
 
 def build_subscription(
-    name: str, body: api.SubscriptionRequest, before: Subscription | None = None, begin: str | None = None
+    name: str,
+    body: api.SubscriptionRequest,
+    root: str,
+    before: Subscription | None = None,
+    begin: str | None = None,
 ) -> Subscription:
     """Return the subscription that a request describes.
 
     Args:
         name: Id of the subscription.
         body: The request.
+        root: Base URI of the registry, the source of its events; '' where the settings do not say it.
         before: Subscription that it replaces.
         begin: Position behind which its events begin; None: that of the one before.
 
@@ -97,6 +102,8 @@ def build_subscription(
     uris.check_uri(body.sink, "sink")
     if body.source is not None:
         uris.check_uri(body.source, "source")
+        if root and body.source.rstrip("/") != root.rstrip("/"):
+            raise InvalidRequest(f"the source of all events is the root of this registry: {root}")
     if body.types is not None and not all(body.types):
         raise InvalidRequest("a type of events is not empty")
     subscription = Subscription(
@@ -185,9 +192,9 @@ async def get_subscription(registry: Registry, name: str) -> Subscription:
     return _decode_item(await collections.read_collection(registry, COLLECTION), name)
 
 
-async def create_subscription(registry: Registry, name: str, body: api.SubscriptionRequest) -> Subscription:
+async def create_subscription(registry: Registry, name: str, body: api.SubscriptionRequest, root: str) -> Subscription:
     """Store a new subscription. Raises `InvalidRequest`, `TooLarge`."""
-    subscription = build_subscription(name, body, begin=str((await registry.fresh_state()).seq))
+    subscription = build_subscription(name, body, root, begin=str((await registry.fresh_state()).seq))
 
     def change_items(items: Items) -> tuple[Changes, Subscription]:
         if len(items) >= _MAX_SUBSCRIPTIONS:
@@ -197,11 +204,11 @@ async def create_subscription(registry: Registry, name: str, body: api.Subscript
     return await collections.edit_collection(registry, COLLECTION, change_items, via=DIALECT)
 
 
-async def update_subscription(registry: Registry, name: str, body: api.SubscriptionRequest) -> Subscription:
+async def update_subscription(registry: Registry, name: str, body: api.SubscriptionRequest, root: str) -> Subscription:
     """Replace a subscription. Raises `SubscriptionNotFound`, `InvalidRequest`, `TooLarge`."""
 
     def change_items(items: Items) -> tuple[Changes, Subscription]:
-        subscription = build_subscription(name, body, _decode_item(items, name))
+        subscription = build_subscription(name, body, root, _decode_item(items, name))
         return {(name,): msgspec.json.encode(subscription)}, subscription
 
     return await collections.edit_collection(registry, COLLECTION, change_items, via=DIALECT)

@@ -360,6 +360,7 @@ ERROR_TABLE: ErrorTable = {
     err.Unavailable: (500, 50001, _plain_message),
     err.StoreTimeout: (500, 50002, _plain_message),
     err.StoreUnreadable: (503, 503, _plain_message),
+    err.NewerLog: (503, 503, _plain_message),
     err.Overloaded: (503, 503, _plain_message),
     err.NotInstalled: (501, 501, _plain_message),
     err.SteleError: (500, 500, _plain_message),

@@ -2,7 +2,8 @@
 
 A subject of the far side is put into IMPORT mode, in which ids are given and nobody else writes. Then each change of
 the log is carried over in order. What is there already in the same form is left as it is. Something else in the same
-place is a conflict: the exporter stops with ERROR, and nothing is overwritten.
+subject is a conflict: the exporter stops with ERROR, and nothing is overwritten. Only what is in IMPORT mode over there
+is ever deleted.
 
 Source: docs/protocols/confluent.md#exporters
 """
@@ -36,6 +37,14 @@ _MEDIA_TYPE: Final = "application/vnd.schemaregistry.v1+json"
 _MODE_FORBIDS: Final = 42205
 _MOST_DEPTH: Final = 200
 """References within references that are carried over with a version."""
+
+
+class _Refusal(Exception):
+    """The other registry did not do what it was asked."""
+
+    def __init__(self, attempt: Attempt) -> None:
+        super().__init__(attempt.detail)
+        self.attempt = attempt
 
 
 class ExporterSource:
@@ -92,9 +101,14 @@ class ExporterFollower:
         key = SubjectKey(change.namespace or "", change.subject or "")
         try:
             if change.is_deleted:
-                return await self._delete(key, change.version_number)
-            version = self._find_version(key, change.version_number)
-            return _DELIVERED if version is None else await self._register(version, 0)
+                await self._delete(key, change.version_number, event.position.seq)
+            else:
+                version = self._find_version(key, change.version_number)
+                if version is not None and version.seq <= event.position.seq:  # else the log says it later
+                    await self._register(version, 0)
+            return _DELIVERED
+        except _Refusal as refusal:
+            return refusal.attempt
         except ForbiddenAddress as error:
             return Attempt(DeliveryCode.FORBIDDEN_ADDRESS, detail=str(error))
         except (BadExporterConfig, NoToken) as error:
@@ -112,22 +126,34 @@ class ExporterFollower:
         except NotFound:
             return None
 
-    async def _register(self, version: Version, depth: int) -> Attempt:
-        """Register a version over there, those it refers to first."""
-        state = self._registry.state
+    async def _register(self, version: Version, depth: int) -> None:
+        """Register a version over there, those it refers to first. Raises `_Refusal`."""
         for reference in version.schema.attachments.references:
             referred = self._find_version(reference.key, reference.version_number)
             if referred is not None and not self._registry.access.can_read(reference.key):
-                return Attempt(DeliveryCode.REFUSED, detail="its owner may not read a schema that it refers to")
+                why = "its owner may not read a schema that it refers to"
+                raise _Refusal(Attempt(DeliveryCode.REFUSED, detail=why))
             if referred is not None and depth < _MOST_DEPTH:
-                attempt = await self._register(referred, depth + 1)
-                if attempt.code is not DeliveryCode.DELIVERED:
-                    return attempt
+                await self._register(referred, depth + 1)
+        body = self._describe_version(version)
+        subject = self.rename_subject(version.subject.key)
+        if await self._has_version(subject, body):
+            return
+        await self._import_into(subject, version.subject.key)
+        try:
+            _require_success(await self._far.ask("POST", f"{_name_path(subject)}/versions", body))
+        except _Refusal:
+            self._imported.discard(subject)
+            raise
+
+    def _describe_version(self, version: Version) -> RegisterSchemaRequest:
+        """Return a version as the other registry takes it. Raises `_Refusal`."""
+        state = self._registry.state
         schema_type = version.kind.format.upper()
         if schema_type not in translate.SCHEMA_TYPES:
-            return Attempt(DeliveryCode.REFUSED, detail=f"the API has no schema type {schema_type}")
+            raise _Refusal(Attempt(DeliveryCode.REFUSED, detail=f"the API has no schema type {schema_type}"))
         attachments = version.schema.attachments
-        body = RegisterSchemaRequest(
+        return RegisterSchemaRequest(
             schema=translate.text_out(state, version.schema),
             schema_type=schema_type,
             references=[
@@ -139,40 +165,68 @@ class ExporterFollower:
             version=version.version_number,
             id=version.schema.schema_id,
         )
-        subject = self.rename_subject(version.subject.key)
-        path = f"/subjects/{quote(subject, safe='')}/versions"
-        there = await self._far.ask("GET", f"{path}/{version.version_number}")
-        if there.status == 200:
-            return _compare(there, body)
-        attempt = await self._import_into(subject)
-        if attempt.code is DeliveryCode.DELIVERED:
-            attempt = _judge(await self._far.ask("POST", path, body))
-        if attempt.code is not DeliveryCode.DELIVERED:
-            self._imported.discard(subject)
-        return attempt
 
-    async def _import_into(self, subject: str) -> Attempt:
-        """Put a subject over there into the mode in which ids are given."""
+    async def _has_version(self, subject: str, body: RegisterSchemaRequest) -> bool:
+        """Return whether a version is there: its id and its text. Raises `_Refusal` where another one is."""
+        answer = await self._far.ask("GET", f"{_name_path(subject)}/versions/{body.version}")
+        if answer.status != 200:
+            return False
+        there = msgspec.json.decode(answer.body, type=RegisterSchemaRequest)
+        if there.id == body.id and _reduce_text(there.schema or "") == _reduce_text(body.schema or ""):
+            return True
+        detail = f"version {body.version} there is another schema, id {there.id}"
+        raise _Refusal(Attempt(DeliveryCode.CONFLICT, 200, detail=detail))
+
+    async def _import_into(self, subject: str, key: SubjectKey) -> None:
+        """Put a subject over there into the mode in which ids are given, if it has nothing but versions of this one."""
         if subject in self._imported:
-            return _DELIVERED
-        path = f"/mode/{quote(subject, safe='')}?force=true"
-        attempt = _judge(await self._far.ask("PUT", path, {"mode": "IMPORT"}))
-        if attempt.code is DeliveryCode.DELIVERED:
-            self._imported.add(subject)
-        return attempt
+            return
+        if not await self._is_imported(subject):
+            await self._require_own_versions(subject, key)
+            path = f"/mode/{quote(subject, safe='')}?force=true"
+            _require_success(await self._far.ask("PUT", path, {"mode": "IMPORT"}))
+        self._imported.add(subject)
 
-    async def _delete(self, key: SubjectKey, number: int | None) -> Attempt:
-        """Delete what was deleted here: softly where it can still be read here, else for good."""
+    async def _is_imported(self, subject: str) -> bool:
+        """Return whether a subject over there is in the mode that an exporter puts it into. Raises `_Refusal`."""
+        answer = await self._far.ask("GET", f"/mode/{quote(subject, safe='')}")
+        _require_success(answer, is_missing_fine=True)
+        return answer.status == 200 and msgspec.json.decode(answer.body, type=_ModeAnswer).mode == "IMPORT"
+
+    async def _require_own_versions(self, subject: str, key: SubjectKey) -> None:
+        """Raise `_Refusal` where a subject over there has a version that this one does not have."""
+        answer = await self._far.ask("GET", f"{_name_path(subject)}/versions")
+        _require_success(answer, is_missing_fine=True)
+        for number in msgspec.json.decode(answer.body, type=list[int]) if answer.status == 200 else ():
+            version = self._find_version(key, number)
+            if version is None:
+                detail = f"version {number} there is none of this registry"
+                raise _Refusal(Attempt(DeliveryCode.CONFLICT, 200, detail=detail))
+            await self._has_version(subject, self._describe_version(version))
+
+    async def _delete(self, key: SubjectKey, number: int | None, seq: int) -> None:
+        """Delete what the record `seq` deleted here: softly where it can be read here still, else for good.
+
+        What was made again since is another version: the old one goes, unless the new one is there already. Raises
+        `_Refusal`.
+        """
+        subject = self.rename_subject(key)
+        if not await self._is_imported(subject):
+            return  # No exporter brought what is there.
         version = None if number is None else self._find_version(key, number)
-        if version is not None and version.state is VersionState.ACTIVE:
-            return _DELIVERED  # It was registered again since; the log says that later.
-        path = f"/subjects/{quote(self.rename_subject(key), safe='')}"
-        if number is not None:
-            path += f"/versions/{number}"
-        attempt = _judge(await self._far.ask("DELETE", path), is_missing_fine=True)
-        if attempt.code is DeliveryCode.DELIVERED and version is None:
-            attempt = _judge(await self._far.ask("DELETE", f"{path}?permanent=true"), is_missing_fine=True)
-        return attempt
+        is_made_again = version is not None and version.seq > seq
+        if version is not None and (await self._is_there(subject, version) if is_made_again else _is_active(version)):
+            return
+        path = _name_path(subject) if number is None else f"{_name_path(subject)}/versions/{number}"
+        _require_success(await self._far.ask("DELETE", path), is_missing_fine=True)
+        if version is None or is_made_again:
+            _require_success(await self._far.ask("DELETE", f"{path}?permanent=true"), is_missing_fine=True)
+
+    async def _is_there(self, subject: str, version: Version) -> bool:
+        try:
+            return await self._has_version(subject, self._describe_version(version))
+        except _Refusal:
+            return False
 
     def rename_subject(self, key: SubjectKey) -> str:
         """Return the name that a subject of this registry has over there."""
@@ -193,12 +247,16 @@ def _join_contexts(outer: str, inner: str) -> str:
     return f"{outer}.{inner}" if inner else outer
 
 
-def _compare(answer: OutgoingAnswer, body: RegisterSchemaRequest) -> Attempt:
-    """Tell whether the version that is there already is the one to be carried over: id and text are the same."""
-    there = msgspec.json.decode(answer.body, type=RegisterSchemaRequest)
-    if there.id == body.id and _reduce_text(there.schema or "") == _reduce_text(body.schema or ""):
-        return _DELIVERED
-    return Attempt(DeliveryCode.CONFLICT, 200, detail=f"version {body.version} there is another schema, id {there.id}")
+class _ModeAnswer(msgspec.Struct):
+    mode: str = ""
+
+
+def _name_path(subject: str) -> str:
+    return f"/subjects/{quote(subject, safe='')}"
+
+
+def _is_active(version: Version) -> bool:
+    return version.state is VersionState.ACTIVE
 
 
 def _reduce_text(text: str) -> Any:
@@ -209,22 +267,24 @@ def _reduce_text(text: str) -> Any:
         return "".join(text.split())
 
 
-def _judge(answer: OutgoingAnswer, *, is_missing_fine: bool = False) -> Attempt:
+def _require_success(answer: OutgoingAnswer, *, is_missing_fine: bool = False) -> None:
+    """Raise `_Refusal` for an answer that is no success."""
     status = answer.status
     if status < 300:
-        return _DELIVERED
+        return
     try:
         error = msgspec.json.decode(answer.body, type=ErrorMessage)
     except msgspec.MsgspecError:
         error = ErrorMessage(status, "")
     if is_missing_fine and (status == 404 or error.error_code // 100 == 404):
-        return _DELIVERED
+        return
     detail = f"{error.error_code}: {error.message[:200]}"
+    code = DeliveryCode.NOT_TAKEN
     if status in {401, 403}:
-        return Attempt(DeliveryCode.BAD_SETTINGS, status, detail=detail)
-    if status in {409, 422} and error.error_code != _MODE_FORBIDS:
-        return Attempt(DeliveryCode.CONFLICT, status, detail=detail)
-    return Attempt(DeliveryCode.NOT_TAKEN, status, detail=detail)
+        code = DeliveryCode.BAD_SETTINGS
+    elif status in {409, 422} and error.error_code != _MODE_FORBIDS:
+        code = DeliveryCode.CONFLICT
+    raise _Refusal(Attempt(code, status, detail=detail))
 
 
 # --- the other registry -----------------------------------------------------------------------------------------------

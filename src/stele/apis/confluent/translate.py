@@ -254,18 +254,18 @@ def is_as_sent(body: api.RegisterSchemaRequest, version: Version) -> bool:
 
 def registration_out(state: State, version: Version, style: RenderingOptions) -> api.RegisterSchemaResponse:
     """The answer to a registration, with everything in it."""
-    shown = version_out(state, version, style)
+    schema, full = version.schema, style.is_full
     return api.RegisterSchemaResponse(
-        id=shown.id,
-        version=shown.version,
-        guid=shown.guid,
-        schema_type=shown.schema_type,
-        references=shown.references,
-        metadata=shown.metadata,
-        rule_set=shown.rule_set,
-        schema=shown.schema,
-        ts=shown.ts,
-        deleted=shown.deleted,
+        id=schema.schema_id,
+        version=version.version_number,
+        guid=str(compute_guid(state, schema)) if full else "",
+        schema_type=schema_type_out(version.kind.format, is_full=full),
+        references=references_out(schema, style),
+        metadata=schema.attachments.metadata,
+        rule_set=rule_set_out(schema.attachments.rule_set),
+        schema=text_out(state, schema),
+        ts=version.at if full else None,
+        deleted=version.state is not VersionState.ACTIVE if full else None,
     )
 
 

@@ -162,14 +162,16 @@ class WrongShape(InvalidRequest):
     """The body is JSON, but not of the shape the endpoint takes."""
 
 
-async def read_body(request: Request[Any, Any, Any], shape: type[T]) -> T:
+async def read_body(request: Request[Any, Any, Any], shape: type[T], *, only_first: bool = False) -> T:
     """Return the body as a value of a type, numbers in strings taken as numbers. Raises `NotJson`, `WrongShape`.
 
     The framework's own decoding is not used: it fails with a server error on bad UTF-8 and on deep nesting. A long body
-    is decoded in a thread.
+    is decoded in a thread. With only_first, whatever stands behind the first JSON value is passed over.
     """
     body = await read_bytes(request)
-    return decode_body(body, shape) if len(body) <= _DECODED_IN_LOOP else await asyncio.to_thread(_decode, body, shape)
+    if len(body) <= _DECODED_IN_LOOP:
+        return decode_body(body, shape, only_first=only_first)
+    return await asyncio.to_thread(_decode, body, shape, only_first)
 
 
 async def read_bytes(request: Request[Any, Any, Any]) -> bytes:
@@ -187,7 +189,7 @@ async def read_bytes(request: Request[Any, Any, Any]) -> bytes:
         raise NotJson("the request ended before its body did") from None
 
 
-def decode_body(body: bytes, shape: type[T]) -> T:
+def decode_body(body: bytes, shape: type[T], *, only_first: bool = False) -> T:
     """See `read_body`. Raises `TooLarge` for more values than are decoded before others would have to wait."""
     if not body.strip():
         raise WrongShape("the request has no body")
@@ -198,7 +200,7 @@ def decode_body(body: bytes, shape: type[T]) -> T:
         raise NotJson(f"the body is not JSON: {error}") from None
     values = _count_values(text) if len(text) > MAX_VALUES else 0
     if values > MAX_VALUES:
-        raise TooLarge(f"the body has {values} values, at most {MAX_VALUES} are taken in one request")
+        raise TooLarge(f"the body has {values} values; the limit for one request is {MAX_VALUES}")
     if is_nested_deeper(text.encode()):
         raise NotJson(f"the body is nested deeper than {MAX_JSON_DEPTH} levels")
     was_collecting = gc.isenabled()
@@ -208,12 +210,27 @@ def decode_body(body: bytes, shape: type[T]) -> T:
     except msgspec.ValidationError as error:
         raise WrongShape(str(error)) from None
     except msgspec.DecodeError as error:
-        raise NotJson(f"the body is not JSON: {error}") from None
+        first = _cut_first_value(text) if only_first else ""
+        if not first:
+            raise NotJson(f"the body is not JSON: {error}") from None
+        return decode_body(first.encode(), shape)
     finally:
         if was_collecting:
             gc.enable()
     return value
 
+
+def _cut_first_value(text: str) -> str:
+    """Return the JSON value that a text begins with; '' where there is none, or nothing stands behind it."""
+    start = len(text) - len(text.lstrip(_JSON_SPACE))
+    try:
+        _, end = json.JSONDecoder().raw_decode(text, start)
+    except ValueError:
+        return ""
+    return text[start:end] if text[end:].strip(_JSON_SPACE) else ""
+
+
+_JSON_SPACE: Final = " \t\n\r"
 
 MAX_VALUES: Final = 100_000
 """Commas, objects and arrays of a body, outside its strings.
@@ -227,10 +244,10 @@ _DECODED_IN_LOOP: Final = 64 * 1024
 _decoding = threading.Lock()
 
 
-def _decode(body: bytes, shape: type[T]) -> T:
+def _decode(body: bytes, shape: type[T], only_first: bool) -> T:
     """Decode one body at a time, so that between two of them the event loop gets its turn."""
     with _decoding:
-        return decode_body(body, shape)
+        return decode_body(body, shape, only_first=only_first)
 
 
 def _count_values(text: str) -> int:

@@ -42,6 +42,7 @@ CODES: dict[type[Exception], int] = {
     err.NotInstalled: 50101,
     err.Overloaded: 50301,
     err.StoreUnreadable: 50301,
+    err.NewerLog: 50301,
 }
 """Codes by error class."""
 

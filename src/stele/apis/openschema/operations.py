@@ -205,7 +205,7 @@ async def require_consistent(
         for other, _, _ in policy.list_comparisons(reversed(rows[:position]))
     ]
     if len(pairs) > max_pairs:
-        raise TooLarge(f"{len(pairs)} pairs of versions would have to be compared, {max_pairs} is the most")
+        raise TooLarge(f"{len(pairs)} pairs of versions would have to be compared; the limit is {max_pairs}")
     await _require_compatible(registry, state, pairs, policy)
 
 

@@ -46,6 +46,7 @@ REPLIES: dict[type[Exception], tuple[int, Wording]] = {
     err.Unavailable: (500, str),
     err.Overloaded: (503, str),
     err.StoreUnreadable: (503, str),
+    err.NewerLog: (503, str),
     err.NotInstalled: (501, str),
     err.SteleError: (500, str),
 }

@@ -144,7 +144,7 @@ class Operations:
         if subject is not None:
             _require_format(subject, schema_format)
         if len(info.schema_data) > MAX_SCHEMA_BYTES:
-            raise TooLarge(f"the schema has {len(info.schema_data)} bytes, {MAX_SCHEMA_BYTES} is the most")
+            raise TooLarge(f"the schema has {len(info.schema_data)} bytes; the limit is {MAX_SCHEMA_BYTES}")
         check_properties(info.properties)
         for word in (info.type, schema_format.custom_format):
             check_name(word)
@@ -291,7 +291,7 @@ class Operations:
 def check_properties(properties: Mapping[str, str] | None) -> None:
     """Raise `TooLarge` if a group or a schema has too many or too long properties."""
     if len(properties or {}) > _MAX_PROPERTIES:
-        raise TooLarge(f"there are {len(properties or {})} properties, {_MAX_PROPERTIES} is the most")
+        raise TooLarge(f"there are {len(properties or {})} properties; the limit is {_MAX_PROPERTIES}")
     for pair in (properties or {}).items():
         if any(len(text.encode()) > _MAX_PROPERTY_LENGTH for text in pair):
             raise TooLarge(f"a key or a value of the properties is longer than {_MAX_PROPERTY_LENGTH} bytes")

@@ -498,7 +498,7 @@ async def get_encoding_info(operations: InjectedOperations, group: Group, encodi
     key, number = operations.parse_group(group), parse_number(encoding_id)
     state, subject = await operations.get_group(key)
     if number >= len(subject.encodings or ()):
-        raise EncodingNotFound(f"encoding {number} was never given by '{key.name}'")
+        raise EncodingNotFound(f"'{key.name}' has never had an encoding {number}")
     version, codec = queries.get_encoding(state, key, number + 1)
     return api.EncodingInfo(
         await operations.build_schema_info(state, version),

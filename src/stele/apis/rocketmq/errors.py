@@ -52,6 +52,7 @@ NUMBERS: dict[type[Exception], ErrorNumbers] = {
     err.Invalid: ErrorNumbers(400, 40001),
     err.Unavailable: ErrorNumbers(503, 50301),
     err.StoreError: ErrorNumbers(500, 50001),
+    err.NewerLog: ErrorNumbers(503, 50301),
     err.NotInstalled: ErrorNumbers(501, 50101),
     err.SteleError: ErrorNumbers(500, 50001),
 }

@@ -63,7 +63,7 @@ def list_strategies() -> tuple[str, ...]:
 def _load_strategy(name: str) -> IdStrategy:
     point = _entry_points().get(name)
     if point is None:
-        raise InvalidRequest(f"ids: nobody installed a strategy {name!r}; there are {', '.join(list_strategies())}")
+        raise InvalidRequest(f"ids: no strategy {name!r} is installed; there are {', '.join(list_strategies())}")
     try:
         derive: IdStrategy = point.load()
     except (ImportError, AttributeError) as error:

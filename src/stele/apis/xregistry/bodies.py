@@ -13,7 +13,9 @@ from typing import Any, Final
 from urllib.parse import quote, unquote_to_bytes
 
 import msgspec
+from litestar import Request
 
+from stele.apis.http.requests import read_body, read_bytes
 from stele.apis.xregistry.attributes import VERSION_ATTRIBUTES, is_id, parse_value
 from stele.apis.xregistry.errors import RegistryError
 from stele.apis.xregistry.translate import resolve_format
@@ -23,6 +25,27 @@ Members = Mapping[str, msgspec.Raw]
 """An entity in a request: its members, not decoded yet."""
 
 _JSON_FORMATS: Final = frozenset({"avro", "json"})
+
+
+async def read_object(request: Request[Any, Any, Any]) -> Members:
+    """Return the members of the JSON object in a request, none of which may stand in headers.
+
+    Raises:
+        RegistryError: `missing_body`, `extra_xregistry_header`.
+        NotJson: The body is no JSON.
+        WrongShape: The body is no object.
+    """
+    require_no_headers(request.scope["headers"])
+    if not (await read_bytes(request)).strip():
+        raise RegistryError("missing_body")
+    return await read_body(request, dict[str, msgspec.Raw])
+
+
+async def read_optional_map(request: Request[Any, Any, Any]) -> Mapping[str, Members] | None:
+    """Return the entities in a request that deletes, by id; None where it has no body."""
+    if not (await read_bytes(request)).strip():
+        return None
+    return await read_body(request, dict[str, dict[str, msgspec.Raw]])
 
 
 def read_members(raw: Any, name: str, xid: str) -> Members:

@@ -138,7 +138,9 @@ def parse_filters(texts: Iterable[str], level: Level) -> Filters | None:
     given = tuple(texts)
     if any(EXCLUDE_ALL in text.split(",") for text in given):
         if given != (EXCLUDE_ALL,):
-            raise RegistryError("bad_filter", value=given[0][:200], error_detail=f"{EXCLUDE_ALL} stands alone")
+            raise RegistryError(
+                "bad_filter", value=given[0][:200], error_detail=f"{EXCLUDE_ALL} must be the only filter"
+            )
         return None
     filters = tuple(tuple(_parse_expression(part, level) for part in _split(text)) for text in given)
     if sum(map(len, filters)) > _MOST_EXPRESSIONS:
@@ -174,7 +176,7 @@ def _parse_expression(text: str, level: Level) -> FilterExpression:
     if operator in {"<", "<=", ">", ">="} and value == "null":
         raise refuse("null is neither less nor greater than anything")
     if operator in {"<", "<=", ">", ">="} and re.search(r"(?<!\\)\*", value):
-        raise refuse("a wildcard stands behind = and != only")
+        raise refuse("a wildcard may follow only = and !=")
     if value and value not in {"null", "*"} and not _is_scalar(path, at):
         raise refuse("a map, an object or a collection has no value to compare")
     if path[-1].name in _TIMES:

@@ -110,7 +110,7 @@ class Operations:
         )
         return loader, view
 
-    def _inlined(self, level: Level, default: tuple[str, ...] = ()) -> dict[str, Any]:
+    def _parse_inline_flag(self, level: Level, default: tuple[str, ...] = ()) -> dict[str, Any]:
         return parse_inline(("*",) if self.flags.collections else self.flags.inline or default, level)
 
     def _filters(self, level: Level) -> Filters:
@@ -144,7 +144,7 @@ class Operations:
         """Return the body of the registry; default are the members shown in full where the request does not say."""
         self.require_single()
         loader, view = await self.open_view()
-        inlined, filters = self._inlined(Level.REGISTRY, default), self._filters(Level.REGISTRY)
+        inlined, filters = self._parse_inline_flag(Level.REGISTRY, default), self._filters(Level.REGISTRY)
         if self.flags.collections:
             whole = parse_inline(["*"], Level.REGISTRY)
             return await view.collection_members(Level.REGISTRY, None, whole, filters, "/", "")
@@ -162,7 +162,7 @@ class Operations:
     async def describe_groups(self, only: list[str] | None = None) -> Entities:
         """Return the groups that pass the request's filter, or only some of them."""
         _, view = await self.open_view()
-        inlined = self._inlined(Level.GROUP)
+        inlined = self._parse_inline_flag(Level.GROUP)
         filters = parse_filters(self.flags.filters, Level.GROUP)
         if filters is None:
             return []
@@ -188,7 +188,7 @@ class Operations:
         """Return the body of a group. Raises `RegistryError` (`not_found`), `Forbidden`."""
         self.require_single()
         loader, view = await self.open_view()
-        inlined, filters = self._inlined(Level.GROUP), self._filters(Level.GROUP)
+        inlined, filters = self._parse_inline_flag(Level.GROUP), self._filters(Level.GROUP)
         group = self._find_visible_group(loader, identifier)
         if self.flags.collections:
             whole = parse_inline(["*"], Level.GROUP)
@@ -205,7 +205,7 @@ class Operations:
     async def describe_schemas(self, identifier: str, only: list[str] | None = None) -> Entities:
         """Return the schemas of a group that pass the request's filter, or only some of them."""
         loader, view = await self.open_view()
-        inlined = self._inlined(Level.SCHEMA)
+        inlined = self._parse_inline_flag(Level.SCHEMA)
         group = self._find_visible_group(loader, identifier)
         filters = parse_filters(self.flags.filters, Level.SCHEMA)
         if filters is None:
@@ -231,7 +231,7 @@ class Operations:
         """Return the body of a schema."""
         self.require_single()
         self.require_whole()
-        inlined, filters = self._inlined(Level.SCHEMA), self._filters(Level.SCHEMA)
+        inlined, filters = self._parse_inline_flag(Level.SCHEMA), self._filters(Level.SCHEMA)
         _, view, schema = await self.get_schema(group, identifier)
         left = view.select_schema(schema, filters)
         if left is None:
@@ -242,7 +242,7 @@ class Operations:
         """Return the body of the meta entity of a schema."""
         self.require_single()
         self.require_whole()
-        self._inlined(Level.META)
+        self._parse_inline_flag(Level.META)
         filters = self._filters(Level.META)
         _, view, schema = await self.get_schema(group, identifier)
         body = view.meta_body(schema, "")
@@ -253,7 +253,7 @@ class Operations:
     async def describe_versions(self, group: str, identifier: str, only: list[str] | None = None) -> Entities:
         """Return the versions of a schema that pass the request's filter, or only some of them."""
         self.require_whole()
-        inlined = self._inlined(Level.VERSION)
+        inlined = self._parse_inline_flag(Level.VERSION)
         _, view, schema = await self.get_schema(group, identifier)
         shown = self._resolve_reference(view, schema)
         filters = parse_filters(self.flags.filters, Level.VERSION)
@@ -288,7 +288,7 @@ class Operations:
         """Return the body of a version."""
         self.require_single()
         self.require_whole()
-        inlined, filters = self._inlined(Level.VERSION), self._filters(Level.VERSION)
+        inlined, filters = self._parse_inline_flag(Level.VERSION), self._filters(Level.VERSION)
         _, view, schema, version = await self.get_version(group, identifier, version_id)
         body = view.version_body(schema, version, inlined, "")
         if select_own(filters, lambda: body) is None:
@@ -331,7 +331,10 @@ class Operations:
         if after in names:
             return names.index(after) + 1
         if self.flags.sort is not None:
-            raise RegistryError("bad_request", error_detail="what the page before ended with is gone: begin again")
+            raise RegistryError(
+                "bad_request",
+                error_detail="the entity that the previous page ended with is gone: start from the first page",
+            )
         key = (after.casefold(), after)
         return sum((name.casefold(), name) < key for name in names)
 
@@ -355,7 +358,7 @@ class Operations:
         if is_collection or (owner or level) not in {Level.REGISTRY, Level.GROUP}:
             self.require_whole()
         if level is not None:
-            self._inlined(level)
+            self._parse_inline_flag(level)
 
     def _find_order(self, level: Level | None) -> SortOrder | None:
         return None if self.flags.sort is None or level is None else parse_sort(self.flags.sort, level)

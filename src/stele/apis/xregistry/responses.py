@@ -1,4 +1,4 @@
-"""Answers with JSON and with documents, and the bodies of requests."""
+"""Answers with JSON and with documents."""
 
 from __future__ import annotations
 
@@ -6,11 +6,10 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 import msgspec
-from litestar import Request, Response
+from litestar import Response
 
 from stele.apis.http.application import INERT_HEADERS
-from stele.apis.http.requests import read_body, read_bytes
-from stele.apis.xregistry.bodies import Members, require_no_headers, write_headers
+from stele.apis.xregistry.bodies import write_headers
 from stele.apis.xregistry.errors import JSON, RegistryError
 from stele.apis.xregistry.models import ResourceEntity, VersionEntity
 from stele.apis.xregistry.operations import Operations
@@ -24,27 +23,6 @@ _UNKNOWN_TYPE: Final = "application/octet-stream"
 def json_response(body: Any, status: int = 200, headers: Mapping[str, str] | None = None) -> Response[Any]:
     """Return an answer with a JSON body."""
     return Response(msgspec.json.encode(body), status_code=status, media_type=JSON, headers=dict(headers or {}))
-
-
-async def read_object(request: Request[Any, Any, Any]) -> Members:
-    """Return the members of the JSON object in a request, none of which may stand in headers.
-
-    Raises:
-        RegistryError: `missing_body`, `extra_xregistry_header`.
-        NotJson: The body is no JSON.
-        WrongShape: The body is no object.
-    """
-    require_no_headers(request.scope["headers"])
-    if not (await read_bytes(request)).strip():
-        raise RegistryError("missing_body")
-    return await read_body(request, dict[str, msgspec.Raw])
-
-
-async def read_optional_map(request: Request[Any, Any, Any]) -> Mapping[str, Members] | None:
-    """Return the entities in a request that deletes, by id; None where it has no body."""
-    if not (await read_bytes(request)).strip():
-        return None
-    return await read_body(request, dict[str, dict[str, msgspec.Raw]])
 
 
 def document_response(

@@ -57,7 +57,7 @@ def print_canonical(schema: AvroSchema, form: TextForm) -> bytes:
     """Return the schema in one of its stable texts, UTF-8. Raises `MalformedSchema` when references nest too deeply."""
     match form:
         case TextForm.PRINTED:
-            return _print_schema(_PrintedForm(schema.referenced), schema)
+            return _print_and_note_identity(schema)
         case TextForm.NORMALIZED:
             return _print_schema(_NormalizedForm(schema.referenced), schema)
         case TextForm.CANONICAL:
@@ -69,7 +69,17 @@ def print_identity(schema: AvroSchema) -> bytes:
 
     Docs count, as they do in Confluent's comparison; whether a record is an error does not.
     """
-    return _print_schema(_IdentityForm(schema.referenced), schema)
+    known = schema.identity_text
+    return _print_schema(_IdentityForm(schema.referenced), schema) if known is None else known
+
+
+def _print_and_note_identity(schema: AvroSchema) -> bytes:
+    """Return PRINTED. Where nothing was to be sorted, that is the identity, too, and is kept for it."""
+    form = _PrintedForm(schema.referenced)
+    text = _print_schema(form, schema)
+    if form.is_identity:
+        msgspec.structs.force_setattr(schema, "identity_text", text)
+    return text
 
 
 def print_digest_text(schema: AvroSchema) -> bytes:
@@ -143,11 +153,17 @@ class _Printer:
 class _PrintedForm(_Printer):
     """TextForm.PRINTED."""
 
+    is_identity = True
+    """Whether nothing was met that `_IdentityForm` may print otherwise."""
+
     def print_reference(self, name: str, space: str) -> str:
         return _shorten_name(name, space)
 
     def add_props(self, out: dict[str, Any], props: Props, logical: LogicalType | None = None) -> dict[str, Any]:
-        out.update(props)
+        if props:
+            out.update(props)
+            is_sorted = len(props) < 2 or list(props) == sorted(props)
+            self.is_identity = self.is_identity and is_sorted and not any(map(_has_members, props.values()))
         return out
 
     def print_definition(self, node: AvroNamedType, space: str) -> dict[str, Any]:
@@ -172,6 +188,8 @@ class _PrintedForm(_Printer):
         out = self.add_props(out, node.props, node.logical)
         if node.aliases:
             out["aliases"] = [_shorten_alias(alias, node.name) for alias in node.aliases]
+        if node.aliases or out["type"] == "error":
+            self.is_identity = False
         return out
 
     def _print_field(self, field: AvroField, space: str) -> dict[str, Any]:
@@ -180,10 +198,12 @@ class _PrintedForm(_Printer):
             out["doc"] = field.doc
         if field.default is not NO_DEFAULT:
             out["default"] = field.default
+            self.is_identity = self.is_identity and not _has_members(field.default)
         if field.order != "ascending":
             out["order"] = field.order
         if field.aliases:
             out["aliases"] = field.aliases
+            self.is_identity = False
         return self.add_props(out, field.props) if field.props else out
 
 
@@ -310,6 +330,11 @@ def _shorten_alias(alias: str, name: str) -> str:
 def _qualify_alias(alias: str, name: str) -> str:
     """Return an alias that means the same anywhere: inside a namespace, one without any gets a leading dot."""
     return f".{alias}" if namespace_of(name) and not namespace_of(alias) else alias
+
+
+def _has_members(value: Any) -> bool:
+    """Return whether a JSON value may have objects inside, whose members have an order."""
+    return type(value) in (dict, list)
 
 
 def _sort_members(value: Any) -> Any:

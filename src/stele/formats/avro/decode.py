@@ -30,7 +30,7 @@ from stele.formats.avro.resolution import PROMOTIONS, find_best_branch, is_empty
 from stele.formats.avro.scalars import make_converter
 
 Read = Callable[[bytes, int], tuple[Any, int]]
-"""Reads one value at a position; raises `Broken`, or IndexError at the end of the data."""
+"""Reads one value at a position; raises `MalformedData`, or IndexError at the end of the data."""
 
 MAX_EMPTY_ITEMS: Final = 100_000
 """Items of a type without bytes (null, an empty record) in one datum: their number is not bounded by the data."""

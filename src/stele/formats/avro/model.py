@@ -144,11 +144,15 @@ TYPE_WORDS: Final = frozenset({*PRIMITIVES, "record", "enum", "array", "map", "u
 
 
 class AvroSchema(msgspec.Struct, frozen=True, eq=False):
-    """What `AVRO.parse` returns: the top type, the named types that came with its references, and its bytes at most."""
+    """What `AVRO.parse` returns: the top type, the named types that came with its references, and its bytes at most.
+
+    identity_text is what `print_identity` returns, once it is known.
+    """
 
     root: AvroType
     referenced: Mapping[str, AvroNamedType] = {}
     memory_size: int | None = None
+    identity_text: bytes | None = None
 
     def __repr__(self) -> str:
         return f"AvroSchema({describe_type(self.root)})"

@@ -337,17 +337,18 @@ class _Parser:
         kind = (PRIMITIVES.get(word) if type(word) is str else None) or self._parse_inner_of_field(node, name, space)
         if len(node) == 2:
             return AvroField(name, kind)
+        doc = node.get("doc")
+        doc = doc if type(doc) is str else None
+        if len(node) == 3 and doc is not None:
+            return AvroField(name, kind, doc=doc)
         default = node.get("default", NO_DEFAULT)
         if default is not NO_DEFAULT and self.checks_defaults:
             fault = find_default_fault(kind, default, parent)
             if fault:
                 raise _ParseFault(f"the default of {name!r} does not fit its type: {fault}", at="default")
-        doc = node.get("doc")
         aliases = self._parse_field_aliases(node) if "aliases" in node else ()
         order = self._parse_order(node["order"]) if "order" in node else "ascending"
-        return AvroField(
-            name, kind, default, doc if type(doc) is str else None, order, aliases, _unknown_props(node, _FIELD_KEYS)
-        )
+        return AvroField(name, kind, default, doc, order, aliases, _unknown_props(node, _FIELD_KEYS))
 
     def _parse_inner_of_field(self, node: dict[str, Any], name: str, space: str) -> AvroType:
         if "type" not in node:

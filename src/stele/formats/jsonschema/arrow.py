@@ -177,19 +177,12 @@ class _ColumnBuilder:
         properties: dict[str, Json] = {}
         required: set[str] = set()
         rest: Json = None
-        pending, seen = [schema], set()
-        while pending:
-            part = self._links.follow_references(pending.pop(0))
-            if not isinstance(part, dict) or id(part) in seen:
-                continue
-            seen.add(id(part))
+        for part in self._links.iterate_parts(schema):
             own = part.get("properties")
             properties = {**properties, **(own if isinstance(own, dict) else {})}
             names = part.get("required")
             required.update(name for name in (names if isinstance(names, list) else []) if isinstance(name, str))
             rest = rest if rest is not None else part.get("additionalProperties")
-            members = part.get("allOf")
-            pending.extend(members if isinstance(members, list) else [])
         return _Object(properties, required, rest)
 
     def _json_column(self, *, nullable: bool = True) -> _Typed:

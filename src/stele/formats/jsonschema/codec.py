@@ -104,12 +104,7 @@ class _ExampleMaker:
     def _merge_schema(self, schema: Json) -> dict[str, Json]:
         """Return a schema with references followed, factors of products added and one branch of sums taken."""
         merged: dict[str, Json] = {}
-        pending, seen = [schema], set()
-        while pending:
-            part = self._links.follow_references(pending.pop(0))
-            if not isinstance(part, dict) or id(part) in seen:
-                continue
-            seen.add(id(part))
+        for part in self._links.iterate_parts(schema, choice=self._choice):
             for keyword, value in part.items():
                 if keyword == "properties" and isinstance(value, dict):
                     merged[keyword] = {**merged.get(keyword, {}), **value}
@@ -117,11 +112,6 @@ class _ExampleMaker:
                     merged[keyword] = [*merged.get(keyword, []), *value]
                 else:
                     merged.setdefault(keyword, value)
-            pending.extend(part["allOf"] if isinstance(part.get("allOf"), list) else [])
-            for keyword in ("anyOf", "oneOf"):
-                branches = part.get(keyword)
-                if isinstance(branches, list) and branches:
-                    pending.append(branches[self._choice % len(branches)])
         return merged
 
     def _make_object(self, schema: dict[str, Json], depth: int) -> dict[str, Any]:

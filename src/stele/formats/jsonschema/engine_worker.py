@@ -1,6 +1,6 @@
 """The engine process: run by `engine_process.py`, reads one JSON line per question, answers with lines of text.
 
-It imports nothing of Stele, so that it starts quickly. There are two questions:
+It imports nothing of Stele but `worker_limits`, so that it starts quickly. There are two questions:
 
     ["covers", draft, formats, backtrack limit, pattern size limit, reader, writer]
         one line: `yes` when the reader is proved to allow all the writer allows, else `no`, `unknown` or an error
@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import contextlib
 import json
-import signal
 import sys
 from collections.abc import Iterator, Sequence
 from decimal import Decimal
@@ -35,9 +34,11 @@ def answer_question(question: bytes) -> Iterator[str]:
     if kind == "covers":
         yield _compare_schemas(*arguments)
         return
-    _limit_time(PROCESSOR_LIMIT)
+    from stele.worker_limits import limit_time  # here, because the path it is found on comes as an argument
+
+    limit_time(PROCESSOR_LIMIT)
     yield from _measure_patterns(*arguments)
-    _limit_time(0)
+    limit_time(0)
 
 
 def _compare_schemas(draft: int, formats: bool, steps: int, size: int, reader: Any, writer: Any) -> str:
@@ -90,24 +91,10 @@ def main(questions: BinaryIO, answers: BinaryIO) -> None:
             answers.flush()
 
 
-def _limit_time(seconds: float) -> None:
-    """Let the system end this process after some seconds of processor time; 0 takes that back."""
-    with contextlib.suppress(AttributeError):  # POSIX only
-        signal.setitimer(signal.ITIMER_PROF, seconds)
-
-
-def _limit_memory() -> None:
-    try:
-        import resource  # POSIX only
-    except ImportError:
-        return
-    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-    with contextlib.suppress(ValueError, OSError):  # a lower limit may be in force already
-        resource.setrlimit(resource.RLIMIT_AS, (MEMORY_LIMIT, MEMORY_LIMIT))
-
-
 if __name__ == "__main__":
     sys.path[:0] = sys.argv[1:]
-    _limit_memory()
+    from stele.worker_limits import limit_memory
+
+    limit_memory(MEMORY_LIMIT)
     with contextlib.suppress(BrokenPipeError, KeyboardInterrupt):
         main(sys.stdin.buffer, sys.stdout.buffer)

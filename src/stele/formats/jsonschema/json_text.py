@@ -18,7 +18,7 @@ import msgspec
 from stele.errors import MalformedSchema
 
 Json: TypeAlias = Any
-"""A JSON value: dict, list, str, bool, None, int (at most 19 characters) or `Spelled`."""
+"""A JSON value: dict, list, str, bool, None, int (at most 19 characters) or `SpelledNumber`."""
 
 RepeatedMembers: TypeAlias = dict[int, tuple[Json, list[str]]]
 """Objects with the names of members that they have several times, by identity."""

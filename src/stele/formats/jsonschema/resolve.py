@@ -80,6 +80,25 @@ class Links:
             schema = self.targets[id(schema)]
         return schema
 
+    def iterate_parts(self, schema: Json, *, choice: int | None = None) -> Iterator[dict[str, Json]]:
+        """Yield the objects that hold for a schema together, each once: itself, members of `allOf`, what they refer to.
+
+        choice  also yields the branch of that number of each `anyOf` and `oneOf`, counted in a circle
+        """
+        pending, seen = [schema], set()
+        while pending:
+            part = self.follow_references(pending.pop(0))
+            if not isinstance(part, dict) or id(part) in seen:
+                continue
+            seen.add(id(part))
+            yield part
+            members = part.get("allOf")
+            pending.extend(members if isinstance(members, list) else [])
+            for keyword in ("anyOf", "oneOf"):
+                branches = part.get(keyword)
+                if choice is not None and isinstance(branches, list) and branches:
+                    pending.append(branches[choice % len(branches)])
+
     def _index_document(self, label: str, root: Json, base: str, draft: Draft) -> _Document:
         document = _Document(label, root, base, draft, [])
         self._resources.setdefault(base, (document, root))

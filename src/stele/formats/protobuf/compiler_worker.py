@@ -1,7 +1,7 @@
 """The compiler process: run as a script by `compiler.py`, reads jobs on standard input, answers on standard output.
 
-It imports nothing of Stele, so that it starts within 100 ms and needs little memory. A message is a list of byte
-strings: a big-endian uint32 count, then each string behind its own uint32 length.
+It imports nothing of Stele but `worker_limits`, so that it starts within 100 ms and needs little memory.
+A message is a list of byte strings: a big-endian uint32 count, then each string behind its own uint32 length.
 """
 
 from __future__ import annotations
@@ -9,7 +9,6 @@ from __future__ import annotations
 import contextlib
 import os
 import shutil
-import signal
 import struct
 import sys
 import tempfile
@@ -129,6 +128,8 @@ def _precompile_builtins(root: bytes, parts: Sequence[bytes]) -> dict[bytes, byt
 
 def main(jobs: BinaryIO, answers: BinaryIO) -> None:
     """Serve jobs until standard input ends. The first message holds the built-in files, its answer names the folder."""
+    from stele.worker_limits import limit_time  # here, because the path it is found on comes as an argument
+
     memory = "/dev/shm"  # noqa: S108 - the folder below it is made by mkdtemp, private and unguessable
     parent = memory if os.access(memory, os.W_OK) else None
     with tempfile.TemporaryDirectory(prefix="stele-protoc-", dir=parent) as name:
@@ -139,31 +140,17 @@ def main(jobs: BinaryIO, answers: BinaryIO) -> None:
         write_message(answers, [root])
         while True:
             job = read_message(jobs)
-            _limit_time(PROCESSOR_LIMIT)
+            limit_time(PROCESSOR_LIMIT)
             answer = _compile_job(root, builtins, job)
-            _limit_time(0)
+            limit_time(0)
             write_message(answers, answer)
-
-
-def _limit_time(seconds: float) -> None:
-    """Let the system end this process after some seconds of processor time; 0 takes that back."""
-    with contextlib.suppress(AttributeError):  # POSIX only
-        signal.setitimer(signal.ITIMER_PROF, seconds)
-
-
-def _limit_memory() -> None:
-    try:
-        import resource  # POSIX only
-    except ImportError:
-        return
-    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-    with contextlib.suppress(ValueError, OSError):  # a lower limit may be in force already
-        resource.setrlimit(resource.RLIMIT_AS, (MEMORY_LIMIT, MEMORY_LIMIT))
 
 
 if __name__ == "__main__":
     sys.path[:0] = sys.argv[1:]
-    _limit_memory()
+    from stele.worker_limits import limit_memory
+
+    limit_memory(MEMORY_LIMIT)
     # The compiler may print to fd 1 too: keep the pipe to ourselves and point fd 1 nowhere.
     pipe = os.fdopen(os.dup(1), "wb")
     os.dup2(os.open(os.devnull, os.O_WRONLY), 1)

@@ -497,5 +497,5 @@ def from_model(model: Model) -> tuple[bytes, list[Loss]]:
     drafter = ProtoFileBuilder(model, root)
     text = drafter.build_text(model.doc).encode("utf-8", "replace")
     if len(text) > MAX_BYTES:
-        raise TooLarge(f"the schema would have {len(text)} bytes; {MAX_BYTES} are the most that is parsed")
+        raise TooLarge(f"the schema would have {len(text)} bytes; the limit is {MAX_BYTES}")
     return text, losses + drafter.losses

@@ -18,7 +18,7 @@ MAX_SCHEMA_ELEMENTS: Final = 20_000
 MAX_SIZE: Final = 6_000
 """Most components of a schema and its references together: elements outside annotations, and members of unions.
 
-The library takes about a quarter of a millisecond for each; patterns count by their length (see `_weight`).
+The library takes about a quarter of a millisecond for each; patterns count by their length (see `_component_weight`).
 """
 
 MAX_PARTICLES: Final = 1_500
@@ -171,12 +171,12 @@ def _check_limits(roots: list[etree._Element], places: SourcePositions) -> int:
 
     count = sum(1 for root in roots for _ in root.iter("*"))
     if count > MAX_SCHEMA_ELEMENTS:
-        raise MalformedSchema(f"the schema has {count} elements; {MAX_SCHEMA_ELEMENTS} are the most that is compared")
+        raise MalformedSchema(f"the schema has {count} elements; the limit is {MAX_SCHEMA_ELEMENTS}")
     size = sum(_component_weight(element) for root in roots for element in root.iter("*"))
     size -= sum(1 for root in roots for note in root.iter(_XS + "annotation") for _ in note.iter("*"))
     if size > MAX_SIZE:
         raise MalformedSchema(
-            f"the schema has {size} components, counting patterns by their length; {MAX_SIZE} are the most"
+            f"the schema has {size} components, counting patterns by their length; the limit is {MAX_SIZE}"
         )
     for root in roots:
         for element in root.iter("*"):

@@ -93,7 +93,7 @@ def read_document(text: bytes) -> etree._Element:
     except ImportError:
         raise NotInstalled("lxml", "xsd") from None
     if len(text) > MAX_BYTES:
-        raise MalformedXml(f"the document has {len(text)} bytes; {MAX_BYTES} are the most that is parsed")
+        raise MalformedXml(f"the document has {len(text)} bytes; the limit is {MAX_BYTES}")
     if not text.strip():
         raise MalformedXml("the document is empty", 1, 1)
     text = _strip_leading_blanks(text)

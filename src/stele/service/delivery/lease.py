@@ -37,6 +37,7 @@ class LeaseHolder:
         self._renewed_at = 0.0
         self._seen: Lease | None = None
         self._seen_at = 0.0
+        self._free_since = 0.0
         self._waiting = 0
 
     def is_held(self) -> bool:
@@ -56,12 +57,12 @@ class LeaseHolder:
                 return True
         else:
             if lease != self._seen:
-                self._seen, self._seen_at = lease, now
+                self._seen, self._seen_at, self._free_since = lease, now, now
             is_free = lease is None or not lease.node
             if not is_free and not takes_over:
                 return False
             others_first = min(_SHARE_SECONDS * self._count_leases(), _LONGEST_SHARE)
-            if now - self._seen_at < (others_first if is_free else TAKEOVER_SECONDS):
+            if (now - self._free_since < others_first) if is_free else (now - self._seen_at < TAKEOVER_SECONDS):
                 return False
         is_held = await store.take_lease(self._registry, lease, self._node, self._name)
         if is_held:
@@ -73,8 +74,12 @@ class LeaseHolder:
         return sum(lease.node == self._node for lease in store.list_leases(self._registry.state).values())
 
     def begin_to_wait(self) -> None:
-        """Count from now for how long the lease stands still: nobody had to renew it while there was nothing to do."""
+        """Count from now for how long the lease stands still: nobody had to renew it while there was nothing to do.
+
+        A lease that nobody has goes on being free: who seldom asks for it gets it in the end, too.
+        """
         self._seen_at = time.monotonic()
+        self._free_since = self._free_since or self._seen_at
 
     async def release(self) -> None:
         """Let another node send at once, if it is this one that does."""

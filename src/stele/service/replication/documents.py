@@ -178,6 +178,7 @@ class ReplicationStatus(msgspec.Struct, frozen=True, omit_defaults=True):
         changed_at: When something was last replicated.
         conflicts: What stands in the way, the first of it.
         conflict_count: How many conflicts there are.
+        began_at: When it first ran.
     """
 
     phase: Phase = Phase.STARTING
@@ -195,12 +196,14 @@ class ReplicationStatus(msgspec.Struct, frozen=True, omit_defaults=True):
     changed_at: int = 0
     conflicts: tuple[StoredConflict, ...] = ()
     conflict_count: int = 0
+    began_at: int = 0
 
     def measure_lag(self, now: float | None = None) -> float:
         """Return for how many seconds the target has not held all that the source had; 0 while it follows."""
         if self.phase is Phase.FOLLOWING:
             return 0.0
-        return max((time.time() if now is None else now) - self.level_at / 1000, 0.0) if self.level_at else 0.0
+        since = self.level_at or self.began_at
+        return max((time.time() if now is None else now) - since / 1000, 0.0) if since else 0.0
 
 
 class ReplicationOverview(msgspec.Struct, frozen=True):

@@ -1,4 +1,4 @@
-"""How a aggregator about all records becomes one Spark job: tasks answer for their part, and answers are merged.
+"""How an aggregator of all records becomes one Spark job: tasks answer for their part, and answers are merged.
 
 A task keeps one answer for each schema id it meets and hands it on at its end, so what is shuffled does not grow with
 the records. Answers of one id meet in one task and are merged there; the driver gets one for each id.
@@ -50,7 +50,7 @@ class RecordColumn:
     position: tuple[str, ...] = ()
 
     def select_columns(self, *, needs_headers: bool, sample: float = 1.0, seed: int = 0) -> DataFrame:
-        """Return the columns a aggregator looks at: the record, and those of the others that there are.
+        """Return the columns an aggregator looks at: the record, and those of the others that there are.
 
         place is the JSON text of the position's columns; chosen is whether a record is in the sample. Raises `Invalid`.
         """

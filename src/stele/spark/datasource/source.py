@@ -34,7 +34,7 @@ _VERSIONS = 500
 
 
 class SteleSource(DataSource):
-    """`spark.read.format("stele")`; see `stele.spark.datasource` for its tables, `tables.Options` for its options."""
+    """`spark.read.format("stele")`; its tables: see `stele.spark.datasource`, its options: see `tables.SourceOptions`."""
 
     @classmethod
     def name(cls) -> str:

@@ -49,7 +49,7 @@ class SlotKind(IntEnum):
 
 
 class WideDecimal(NamedTuple):
-    """A decimal too wide for a column of decimals, which is shown as text; size as in `Text`, of the reader's type."""
+    """A decimal too wide for a column of decimals, shown as text; size as in `ReadBytes`, of the reader's type."""
 
     precision: int
     scale: int
@@ -134,7 +134,7 @@ class ReadBytes:
 
 @dataclass(frozen=True, slots=True)
 class ReadDecimal:
-    """The unscaled integer of a decimal of at most `precision` digits; `size` as in `Text`."""
+    """The unscaled integer of a decimal of at most `precision` digits; `size` as in `ReadBytes`."""
 
     slot: Slot
     precision: int

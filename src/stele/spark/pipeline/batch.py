@@ -20,7 +20,15 @@ from stele.spark.engines.error_codes import ErrorCode
 from stele.spark.pipeline.classification import BatchClassifier, ClassifiedBatch
 from stele.spark.pipeline.config import PipelineConfig
 from stele.spark.pipeline.dead_letters import DeadLetterTable
-from stele.spark.pipeline.journal import MOST_REASONS, BatchEntry, BatchJournal, BatchReport, PipelineReport, add_counts
+from stele.spark.pipeline.journal import (
+    MOST_REASONS,
+    BatchEntry,
+    BatchJournal,
+    BatchReport,
+    DeadLetterSample,
+    PipelineReport,
+    add_counts,
+)
 from stele.spark.pipeline.raw_records import RAW, check_files
 from stele.spark.pipeline.routes import ERROR
 from stele.spark.pipeline.schema_evolution import TableChange
@@ -29,6 +37,10 @@ from stele.spark.registry import RegistryLike
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
+
+
+SAMPLE_BYTES: Final = 1024
+"""First bytes of a dead letter that a sample keeps."""
 
 
 class BatchRunner:
@@ -41,7 +53,7 @@ class BatchRunner:
         self._application = journal.application_name()
 
     def run_batch(self, df: DataFrame, batch: int) -> BatchReport:
-        """Bring the batch into the tables, unless it is there. The frame has the columns of `source.RAW`."""
+        """Bring the batch into the tables, unless it is there. The frame has the columns of `raw_records.RAW`."""
         begun = time.monotonic()
         before = self._journal.read_entry(batch)
         if before is not None and before.done:
@@ -56,7 +68,8 @@ class BatchRunner:
             if before is None:
                 self._journal.save_entry(entry)
             self._commit_tables(judged)
-            report = make_report(judged, changed, time.monotonic() - begun, replayed=before is not None)
+            seconds, samples = time.monotonic() - begun, self._config.dead_letter.samples
+            report = make_report(judged, changed, seconds, replayed=before is not None, samples=samples)
         self._journal.finish_batch(entry, report)
         return report
 
@@ -75,9 +88,14 @@ def make_entry(judged: ClassifiedBatch) -> BatchEntry:
 
 
 def make_report(
-    judged: ClassifiedBatch, changes: tuple[TableChange, ...], seconds: float, *, replayed: bool = False
+    judged: ClassifiedBatch,
+    changes: tuple[TableChange, ...],
+    seconds: float,
+    *,
+    replayed: bool = False,
+    samples: int = 0,
 ) -> BatchReport:
-    """Return the report of a batch that is in its tables, which were changed for it."""
+    """Return the report of a batch that is in its tables, which were changed for it, with samples of each code."""
     versions = {route.pinned.subject: route.pinned.reader_version for route in judged.routes}
     return msgspec.structs.replace(
         judged.counts,
@@ -88,7 +106,29 @@ def make_report(
         versions=versions,
         replayed=replayed,
         reasons=_count_reasons(judged) if judged.counts.dead_letters else {},
+        samples=tuple(_collect_samples(judged, samples)) if samples else (),
     )
+
+
+def _collect_samples(judged: ClassifiedBatch, most: int) -> Iterator[DeadLetterSample]:
+    """Return some dead letters of each code."""
+    from pyspark.sql import functions as f
+
+    place = f.coalesce("source", f.concat_ws(" ", "topic", "partition", "offset"))
+    columns = (
+        f.col(ERROR)["reason"].alias("reason"),
+        f.base64(f.substring("value", 1, SAMPLE_BYTES)).alias("start"),
+        f.length("value").alias("bytes"),
+        place.alias("place"),
+    )
+    for code in judged.counts.codes:
+        left = most
+        for _, df in judged.parts:
+            rows = df.where(f.col(ERROR)["code"] == code).limit(left).select(*columns).collect() if left else ()
+            left -= len(rows)
+            for row in rows:
+                start = "".join((row["start"] or "").split())  # Spark breaks its lines.
+                yield DeadLetterSample(code, row["reason"], start, row["bytes"] or 0, row["place"])
 
 
 def _list_added_columns(judged: ClassifiedBatch, changes: Sequence[TableChange]) -> Iterator[str]:

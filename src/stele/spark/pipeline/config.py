@@ -23,7 +23,7 @@ import re
 import tomllib
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Final, Literal
 
 import msgspec
 
@@ -149,13 +149,23 @@ class RouteConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             raise ValueError("a route needs a topic, a subject, or both")
 
 
+MOST_SAMPLES: Final = 20
+"""Dead letters of each code that the report of a batch keeps at most."""
+
+
 class DeadLetterConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The table of records that could not be decoded, in the same catalogue.
 
-    table   `namespace.table`; '' is the name of the first table + `_dead_letters`
+    table    `namespace.table`; '' is the name of the first table + `_dead_letters`
+    samples  records of each code whose bytes a batch's report in the checkpoint keeps, for the registry's pages
     """
 
     table: str = ""
+    samples: int = 0
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.samples <= MOST_SAMPLES:
+            raise ValueError(f"samples is a number from 0 to {MOST_SAMPLES}")
 
 
 class TriggerConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

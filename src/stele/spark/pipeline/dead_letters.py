@@ -60,7 +60,7 @@ def dead_letter_columns(config: PipelineConfig) -> StructType:
     """Return the columns of the dead-letter table.
 
     letter       a name of its own for each
-    …            the raw record and where it was, see `source.RAW`
+    …            the raw record and where it was, see `raw_records.RAW`
     schema_id    what names its schema, in the wire's type
     byte         of the payload, where it goes wrong
     code         why, the name of an `ErrorCode`

@@ -28,6 +28,23 @@ MOST_REASONS = 20
 """Reasons told apart in the report of one batch."""
 
 
+class DeadLetterSample(msgspec.Struct, frozen=True):
+    """A dead letter, kept to be looked at without its table.
+
+    code    name of its `ErrorCode`
+    reason  why it could not be decoded
+    value   its first bytes, in base64
+    bytes   how many it has
+    place   topic, partition and offset, or the file
+    """
+
+    code: str
+    reason: str
+    value: str
+    bytes: int
+    place: str = ""
+
+
 class BatchReport(msgspec.Struct, frozen=True):
     """One micro-batch.
 
@@ -41,6 +58,7 @@ class BatchReport(msgspec.Struct, frozen=True):
     records         good records by what names their writer's schema: its id, or what the wire has instead
     codes           dead letters by the name of their `ErrorCode`
     reasons         dead letters by reason; of very many different ones the most frequent
+    samples         some of the dead letters, where the pipeline keeps any
     columns_added   dotted paths of columns the tables gained
     changes         all changes of tables: created, columns added, widened, renamed, commented
     replayed        the batch had been begun, perhaps finished, by an earlier run
@@ -57,6 +75,7 @@ class BatchReport(msgspec.Struct, frozen=True):
     records: dict[str, int] = {}
     codes: dict[str, int] = {}
     reasons: dict[str, int] = {}
+    samples: tuple[DeadLetterSample, ...] = ()
     columns_added: tuple[str, ...] = ()
     changes: tuple[TableChange, ...] = ()
     replayed: bool = False
@@ -164,6 +183,7 @@ KEPT_ENTRIES: Final = 10
 KEPT_REPORTS: Final = 2000
 """Reports kept, for plots over time."""
 _TOTALS: Final = "totals.json"
+_LAG: Final = "lag.json"
 
 
 class BatchEntry(msgspec.Struct, frozen=True):
@@ -223,6 +243,10 @@ class BatchJournal:
             self._delete_file(f"{self._folder}/reports/{report.batch - KEPT_REPORTS}.json")
         if not entry.done:
             self.save_entry(msgspec.structs.replace(entry, done=True))
+
+    def save_lag(self, topics: dict[str, int]) -> None:
+        """Write down how many records of each topic no finished batch has had, as of now."""
+        self._write_file(f"{self._folder}/{_LAG}", msgspec.json.encode({"at": time.time(), "topics": topics}))
 
     def read_totals(self) -> PipelineReport:
         """Return the sums over all batches there were."""

@@ -152,7 +152,7 @@ def _list_changes(reports: Sequence[BatchReport]) -> Iterator[BatchChange]:
 
 
 def is_running(checkpoint: str) -> bool | None:
-    """Whether a process holds the checkpoint; None where it cannot be held. See `journal.held`.
+    """Whether a process holds the checkpoint; None where it cannot be held. See `journal.pipeline_lock`.
 
     The question is put by a shared lock, given back at once: it takes nothing from the holder.
     """

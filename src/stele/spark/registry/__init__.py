@@ -12,6 +12,7 @@ import time
 from collections import OrderedDict
 from collections.abc import Callable, Iterable
 from pathlib import Path
+from threading import Lock
 from typing import Protocol, TypeAlias, TypeVar
 from uuid import UUID, uuid4
 from weakref import WeakKeyDictionary
@@ -128,6 +129,7 @@ class ClientFactory(msgspec.Struct, frozen=True):
 
 _NAMES: WeakKeyDictionary[OpenClient, str] = WeakKeyDictionary()
 _OPENED: OrderedDict[str, RegistryClient] = OrderedDict()
+_OPENED_LOCK = Lock()
 
 
 def as_picklable(registry: RegistryLike) -> RegistryLike:
@@ -142,15 +144,29 @@ def as_picklable(registry: RegistryLike) -> RegistryLike:
 
 
 def get_client(registry: str | OpenClient) -> RegistryClient:
-    """Return the client of this process for an address or function, opened at its first use."""
+    """Return the client of this process for an address or function, opened at its first use.
+
+    The one that was not asked for longest goes when there are too many. Whoever got it before may go on to use it;
+    a `SchemaRegistryClient` closes its connections when the last one has let go of it.
+    """
     named = as_picklable(registry)
     key = named.name if isinstance(named, ClientFactory) else str(named)
-    if key not in _OPENED:
-        _OPENED[key] = SchemaRegistryClient(registry) if isinstance(registry, str) else registry()
+    with _OPENED_LOCK:
+        if key in _OPENED:
+            _OPENED.move_to_end(key)
+            return _OPENED[key]
+    # Not under the lock: a function may take long, or get another client.
+    opened = SchemaRegistryClient(registry) if isinstance(registry, str) else registry()
+    with _OPENED_LOCK:
+        client = _OPENED.setdefault(key, opened)
+        _OPENED.move_to_end(key)
+        released = [] if client is opened else [opened]
         while len(_OPENED) > MAX_CLIENTS:
-            _OPENED.popitem(last=False)
-    _OPENED.move_to_end(key)
-    return _OPENED[key]
+            released.append(_OPENED.popitem(last=False)[1])
+    for each in released:
+        if isinstance(each, SchemaRegistryClient):
+            each.close_when_unused()
+    return client
 
 
 UNKNOWN_TTL = 30.0
@@ -273,7 +289,7 @@ class SchemaLookup:
         self.requested_ids: set[int] = set()
 
     def __call__(self, number: int) -> AvroSchema | None:
-        """See `engines.base.Writers`. Raises `RegistryUnreachable` when nobody answers for an id that is not pinned."""
+        """See `engines.base.FindWriter`. Raises `RegistryUnreachable` when an id that is not pinned gets no answer."""
         schema = self.find_schema(number)
         if schema is None:
             return None

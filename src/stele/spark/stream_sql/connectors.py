@@ -13,7 +13,8 @@ from stele.spark.session import MISSING_KAFKA
 from stele.spark.types.names import quote_name
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import DataFrame, DataFrameReader, SparkSession
+    from pyspark.sql.streaming.readwriter import DataStreamReader
 
 EARLIEST, LATEST = "earliest", "latest"
 _TEXTS: Final = {"json", "csv"}
@@ -150,7 +151,7 @@ class FilesConnector:
 
     def writable_columns(self, spark: SparkSession) -> tuple[tuple[str, ...], bool]:
         """See `Connector`: files of one folder have the same columns."""
-        return tuple(name for name in self.read(spark, streaming=False).columns if name != self.column), True
+        return _columns_beside(self, spark), True
 
     def _reader(self, reader: Any) -> Any:
         reader = reader.format(self.format).options(**self.options)
@@ -193,8 +194,7 @@ class SourceConnector:
 
     def read(self, spark: SparkSession, *, streaming: bool) -> DataFrame:
         """See `Connector`."""
-        _require_earliest(self.starting)
-        reader = spark.readStream if streaming else spark.read
+        reader = _start_reading(self.starting, spark, streaming=streaming)
         return reader.format(self.format).options(**self.options).load()
 
     def write(self, df: DataFrame) -> None:
@@ -203,7 +203,7 @@ class SourceConnector:
 
     def writable_columns(self, spark: SparkSession) -> tuple[tuple[str, ...], bool]:
         """See `Connector`."""
-        return tuple(name for name in self.read(spark, streaming=False).columns if name != self.column), False
+        return _columns_beside(self, spark), False
 
     def __str__(self) -> str:
         return f"source {self.format}"
@@ -221,9 +221,7 @@ class TableConnector:
 
     def read(self, spark: SparkSession, *, streaming: bool) -> DataFrame:
         """See `Connector`."""
-        _require_earliest(self.starting)
-        reader = spark.readStream if streaming else spark.read
-        return reader.options(**self.options).table(self.name)
+        return _start_reading(self.starting, spark, streaming=streaming).options(**self.options).table(self.name)
 
     def write(self, df: DataFrame) -> None:
         """See `Connector`."""
@@ -231,7 +229,7 @@ class TableConnector:
 
     def writable_columns(self, spark: SparkSession) -> tuple[tuple[str, ...], bool]:
         """See `Connector`."""
-        return tuple(name for name in self.read(spark, streaming=False).columns if name != self.column), True
+        return _columns_beside(self, spark), True
 
     def __str__(self) -> str:
         return f"table {self.name}"
@@ -240,6 +238,16 @@ class TableConnector:
 def _is_hidden(path: Path) -> bool:
     """Whether Spark passes over a file: its name, or that of a folder on the way, begins so and is no partition."""
     return any(part.startswith(".") or (part.startswith("_") and "=" not in part) for part in path.parts)
+
+
+def _columns_beside(connector: Connector, spark: SparkSession) -> tuple[str, ...]:
+    return tuple(name for name in connector.read(spark, streaming=False).columns if name != connector.column)
+
+
+def _start_reading(starting: str, spark: SparkSession, *, streaming: bool) -> DataFrameReader | DataStreamReader:
+    """Return the session's reader. Raises `Invalid` for a place that can only be read from its beginning."""
+    _require_earliest(starting)
+    return spark.readStream if streaming else spark.read
 
 
 def _require_earliest(starting: str) -> None:

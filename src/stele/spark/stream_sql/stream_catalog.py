@@ -5,7 +5,6 @@ A statement may list columns of the registered schema. Casts to the listed types
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
@@ -19,6 +18,7 @@ from stele.spark.session import require_spark
 from stele.spark.stream_sql.options import StreamOptions, resolve_options
 from stele.spark.stream_sql.parser import RequestedColumn
 from stele.spark.stream_sql.query_rewrite import STREAMING
+from stele.spark.stream_sql.tokens import iterate_tokens
 from stele.spark.types.metadata import COMMENT
 from stele.spark.types.names import quote_name
 
@@ -28,7 +28,19 @@ if TYPE_CHECKING:
 
     from stele.spark.decode.records import Subjects
 
-_TEXT: Final = re.compile(r"\b(?:VAR)?CHAR\b(?:\(\d+\))?", re.IGNORECASE)
+_TEXTS: Final = ("CHAR", "VARCHAR")
+_TYPE_WORDS: Final = dict.fromkeys(_TEXTS, "STRING") | {
+    "INT8": "TINYINT",
+    "INT16": "SMALLINT",
+    "INT32": "INT",
+    "INT64": "BIGINT",
+    "BYTES": "BINARY",
+    "FLOATE": "FLOAT",
+}
+"""Spark's words for others: texts of limited length, and the types of RIP-42 that Spark calls otherwise.
+
+Source: docs/protocols/rocketmq.md#types
+"""
 _DIGITS: Final = {"ByteType": 3, "ShortType": 5, "IntegerType": 10, "LongType": 19}
 """Integer types, narrow ones first, with their greatest number of decimal digits."""
 _EXACT: Final = {"FloatType": {"ByteType", "ShortType"}, "DoubleType": {"ByteType", "ShortType", "IntegerType"}}
@@ -87,14 +99,36 @@ def select_columns(df: DataFrame, wanted: Sequence[RequestedColumn], free: Seque
 
 
 def _parse_column_type(column: RequestedColumn) -> DataType:
-    """Return the type as Spark parses it. CHAR and VARCHAR become STRING."""
+    """Return the type as Spark parses it. CHAR and VARCHAR become STRING, types of RIP-42 those of Spark."""
     from pyspark.errors import PySparkException
     from pyspark.sql.types import DataType
 
     try:
-        return DataType.fromDDL(_TEXT.sub("STRING", column.type))
+        return DataType.fromDDL(_write_spark_type(column.type))
     except PySparkException:
         raise ColumnInvalid(f"{column.type} is not a Spark type", column.name) from None
+
+
+def _write_spark_type(text: str) -> str:
+    """Return a type in Spark's words. Names of fields stay, also those that are words for types."""
+    tokens = list(iterate_tokens(text))
+    words: list[str] = []
+    open_: list[str] = []
+    at = 0
+    while at < len(tokens):
+        word, before = tokens[at].word, tokens[at - 1].word if at else ""
+        is_field_name = before in {"<", ","} and open_[-1:] == ["STRUCT"]
+        words.append(tokens[at].text if is_field_name else _TYPE_WORDS.get(word, tokens[at].text))
+        if word == "<":
+            open_.append(before)
+        elif word == ">" and open_:
+            open_.pop()
+        elif (
+            word in _TEXTS and not is_field_name and [token.word for token in tokens[at + 1 : at + 4 : 2]] == ["(", ")"]
+        ):
+            at += 3  # the length
+        at += 1
+    return " ".join(words)
 
 
 def can_cast_losslessly(held: DataType, wanted: DataType) -> bool:

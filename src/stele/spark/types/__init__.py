@@ -15,7 +15,7 @@
 | a record inside itself | a variant: Spark has no recursive types |
 | left out without a default | nullable |
 
-What a Spark type cannot say is kept in the metadata of its column (see `notes`), so `from_spark` gives back what
+What a Spark type cannot say is kept in the metadata of its column (see `metadata`), so `from_spark` gives back what
 `to_spark` got. All else is among the losses.
 """
 

@@ -1,4 +1,4 @@
-"""Types without parts: which type of Spark holds one of the neutral model, and the other way."""
+"""Between the neutral model and types of Spark: scalars, then builders of structs and of models."""
 
 from __future__ import annotations
 

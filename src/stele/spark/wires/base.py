@@ -73,7 +73,7 @@ class Wire(Protocol):
 
     @property
     def id_type(self) -> ArrowType:
-        """Type of the ids in `Parts`, and of the column `id_column` makes."""
+        """Type of the ids in `FrameParts`, and of the column `id_column` makes."""
         ...
 
     @property
@@ -91,7 +91,7 @@ class Wire(Protocol):
         ...
 
     def resolve_id(self, number: Any, lookup: SchemaLookup) -> ResolvedId | None:
-        """Return what an id stands for, None when nobody knows it; see `engines.base.Writers` for what it raises."""
+        """Return what an id stands for, None when nobody knows it; see `engines.base.FindWriter` for what it raises."""
         ...
 
     def framer(self, writer: ResolvedSchema, message: str, registry: RegistryLike) -> Framer:

@@ -265,8 +265,8 @@ class PostgresLog:
         self._require_open()
 
         async def load(connection: AsyncConnection[Any]) -> tuple[int, bytes] | None:
-            cursor = connection.cursor(binary=True)
-            rows = await (await cursor.execute(_SNAPSHOT)).fetchall()
+            # One after another: libpq would keep a copy of all rows.
+            rows = [row async for row in connection.cursor(binary=True).stream(_SNAPSHOT)]
             return (rows[0][0], b"".join(row[1] for row in rows)) if rows else None
 
         return await self._reader.run(load, seconds=_SNAPSHOT_SECONDS)

@@ -36,7 +36,8 @@ from stele.storage.sqlite.prepare import prepare_file
 __all__ = ["SqliteLog"]
 
 _HEAD = "SELECT coalesce(max(seq), 0) FROM record"
-_APPEND = f"INSERT INTO record (seq, stored) SELECT ?, ? WHERE ({_HEAD}) = ?"
+_APPEND = f"INSERT INTO record (seq, stored) VALUES (?, CASE WHEN ({_HEAD}) = ? THEN ? END)"  # noqa: S608 - constants
+"""Any other head makes null of the first record, which the table refuses; more records are appended as further rows."""
 _TAIL = "SELECT seq, stored FROM record WHERE seq > ? ORDER BY seq LIMIT ?"
 
 _INLINE = 256
@@ -44,6 +45,8 @@ _INLINE_BYTES = 512 << 10
 _PAGE = 64
 """So many records of a tail are read on the event loop, page by page until they take so much memory: a hop to a thread
 costs more than reading them."""
+_ONE_STATEMENT = 64
+"""So many records are appended by one statement, which SQLite compiles once per number of them."""
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -229,22 +232,30 @@ class _Worker:
 def _append_records(
     connection: sqlite3.Connection, identity: FileIdentity, expected: int, records: Sequence[bytes]
 ) -> bool:
+    # Before, too: this node would read again what it commits into files that are gone, and answer from it.
     identity.require_same()
-    is_written = _insert_records(connection, expected, records)
-    if is_written:
-        identity.require_same()  # again: what was committed into files that are gone is not written
-    return is_written
+    try:
+        return _insert_records(connection, expected, records)
+    finally:
+        # What was committed into files that are gone is not written, and explains any error.
+        identity.require_same()
 
 
 def _insert_records(connection: sqlite3.Connection, expected: int, records: Sequence[bytes]) -> bool:
-    if len(records) == 1:
+    if 1 <= len(records) <= _ONE_STATEMENT:
         # One statement is a transaction by itself. After each one this thread waits for the event loop's to pause.
+        values = [expected + 1, expected, records[0]]
+        for row in enumerate(records[1:], expected + 2):
+            values += row
         try:
-            return connection.execute(_APPEND, (expected + 1, records[0], expected)).rowcount == 1
+            connection.execute(_APPEND + ", (?, ?)" * (len(records) - 1), values)
+        except sqlite3.IntegrityError:
+            return False
         except sqlite3.OperationalError as error:
             if error.sqlite_errorcode == sqlite3.SQLITE_BUSY and _read_head(connection) != expected:
                 return False  # somebody else's records came before: that needs no write lock to be known
             raise
+        return True
     if _read_head(connection) != expected:  # without the write lock: a loser need not queue behind a winner's fsync
         return False
     if records:

@@ -10,6 +10,7 @@ from markupsafe import Markup
 
 from stele.apis.http.requests import parse_whole_number
 from stele.core.model import MAX_INT32, SubjectKey
+from stele.core.policy import POLICIES, find_policy
 from stele.errors import InvalidRequest
 from stele.pictures import (
     Picture,
@@ -30,6 +31,9 @@ from stele.ui.subject import SubjectHead, find_subject, make_tab
 
 PICTURES: Final = (("story", "Story line"), ("lifelines", "Field lifelines"), ("matrix", "Who reads whom"))
 """Pictures by their name in the query, and what they are called."""
+_BREAKING: Final = "breaking"
+_LEAST_HARMLESS: Final = 2
+"""Harmless versions in a row that are folded where breaking ones are looked for."""
 
 
 class HistoryPage(msgspec.Struct, frozen=True):
@@ -38,12 +42,18 @@ class HistoryPage(msgspec.Struct, frozen=True):
     picture     which one: `story`, `lifelines` or `matrix`; its member is the one that is not null
     field       path of the field whose lifeline is asked for alone; '' is all of them
     unfold      versions `first-last` that are drawn one by one, with one at each side; '' draws all and folds some
+    breaking    whether the story line shows the versions alone that broke something
+    policy      whose demands the matrix marks; '' is the one in force
+    policies    those to choose from
     """
 
     head: SubjectHead
     picture: str
     field: str
     unfold: str
+    breaking: bool = False
+    policy: str = ""
+    policies: Sequence[str] = tuple(POLICIES)
     story: SubjectHistory | None = None
     lifelines: FieldLifelines | None = None
     matrix: CompatibilityMatrix | None = None
@@ -55,20 +65,28 @@ async def view_history(page: PageRequest) -> HistoryPage:
     picture, field = page.get_query("picture", "story"), page.get_query("field")
     if picture not in dict(PICTURES):
         raise InvalidRequest(f"picture is one of {', '.join(dict(PICTURES))}")
-    bare = HistoryPage(shown.head, picture, field, page.get_query("unfold"))
+    policy = page.get_query("policy")
+    bare = HistoryPage(
+        shown.head, picture, field, page.get_query("unfold"), page.get_query("only") == _BREAKING, policy
+    )
     if shown.version is None:
         return bare
     match picture:
         case "story":
             return msgspec.structs.replace(bare, story=await _find_story(page, shown.key))
         case "matrix":
-            return msgspec.structs.replace(bare, matrix=await get_matrix(page.registry, shown.key))
+            return msgspec.structs.replace(bare, matrix=await _find_matrix(page, shown.key, policy))
         case _:
             lifelines = await get_lifelines(page.registry, shown.key)
             if field:
                 fields = tuple(each for each in lifelines.fields if each.path == field)
                 lifelines = msgspec.structs.replace(lifelines, fields=fields)
             return msgspec.structs.replace(bare, lifelines=lifelines)
+
+
+async def _find_matrix(page: PageRequest, key: SubjectKey, policy: str) -> CompatibilityMatrix:
+    """Return the matrix, with the demands of a policy marked. Raises `UnknownPolicy`."""
+    return await get_matrix(page.registry, key, policy=find_policy(policy) if policy else None)
 
 
 async def _find_story(page: PageRequest, key: SubjectKey) -> SubjectHistory:
@@ -89,7 +107,9 @@ def draw_picture(page: HistoryPage, frame: PageFrame) -> Markup:
     links = PageLinks(frame)
     picture: Picture
     if page.story is not None:
-        if page.unfold:
+        if page.breaking:
+            picture = draw_story_line(page.story, links, least_folded=_LEAST_HARMLESS)
+        elif page.unfold:
             picture = draw_story_line(page.story, links, least_folded=0, most_stops=len(page.story.versions) + 2)
         else:
             picture = draw_story_line(page.story, links)
@@ -101,11 +121,17 @@ def draw_picture(page: HistoryPage, frame: PageFrame) -> Markup:
     return embed_picture(picture)
 
 
+def _select_breaking(story: SubjectHistory) -> SubjectHistory:
+    """Return a history without the versions that broke nothing for anybody."""
+    kept = tuple(version for version in story.versions if version.link is not None and not version.link.is_harmless)
+    return msgspec.structs.replace(story, versions=kept)
+
+
 def print_table(page: HistoryPage) -> Markup:
     """Return the table that says the same as the picture of a page."""
     table: PictureTable
     if page.story is not None:
-        table = tabulate_history(page.story)
+        table = tabulate_history(_select_breaking(page.story) if page.breaking else page.story)
     elif page.lifelines is not None:
         table = tabulate_lifelines(page.lifelines)
     else:

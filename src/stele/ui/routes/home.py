@@ -90,13 +90,19 @@ class FirstCommand(msgspec.Struct, frozen=True):
 
 
 class HomePage(msgspec.Struct, frozen=True):
-    """What the first page shows; commands only where the registry is empty."""
+    """What the first page shows; commands only where the registry is empty.
+
+    refused  registrations that the policy refused today; None where the caller may not know
+    actions  what else people come for
+    """
 
     size: RegistrySize
     health: NodeHealth
     changes: Sequence[RecentChange]
     commands: Sequence[FirstCommand]
     register: Control
+    actions: Sequence[Control]
+    refused: int | None
 
 
 async def view_home(page: PageRequest) -> HomePage:
@@ -117,7 +123,16 @@ async def view_home(page: PageRequest) -> HomePage:
         changes=await _list_changes(page),
         commands=[] if rows else _list_first_commands(page),
         register=page.make_control("Register a schema", "/register", Operation.REGISTER),
+        actions=[Control("Check", "/check"), Control("Decode", "/decode"), Control("Import", "/transfer")],
+        refused=await _count_refused(page),
     )
+
+
+async def _count_refused(page: PageRequest) -> int | None:
+    """Return how many registrations were refused since midnight, as it was some seconds ago at most."""
+    if page.find_refusal(Operation.READ_AUDIT):
+        return None
+    return await page.site.refused.count_today()
 
 
 def _sum_counts(counts: Iterable[tuple[str, int]]) -> dict[str, int]:

@@ -11,9 +11,10 @@ from stele import __version__
 from stele.apis.http.access import NO_RIGHT_NEEDED, Place, access
 from stele.core.access import Operation, level_resource
 from stele.core.model import REGISTRY_LEVEL, SettingsLevel
+from stele.formats.lint import OFF_BY_DEFAULT, lint_rules_of
 from stele.service.policies import PolicyAnswer, get_policy
 from stele.service.ruleset_adoption import adopted_versions
-from stele.service.rulesets import RulesetInfo, list_rulesets
+from stele.service.rulesets import RulesetInfo, installed_formats, list_rulesets
 from stele.ui.assets import list_assets
 from stele.ui.options import DialectRow, SettingRow
 from stele.ui.pages import Page, PageRequest
@@ -49,10 +50,25 @@ class AboutPage(msgspec.Struct, frozen=True):
     licences: Sequence[LicensedFile]
 
 
+class AdviceRule(msgspec.Struct, frozen=True):
+    """A rule that gives advice on valid schemas.
+
+    asks        what it asks for
+    formats     whose schemas it looks at
+    is_default  whether it is asked without being named
+    """
+
+    name: str
+    asks: str
+    formats: Sequence[str]
+    is_default: bool
+
+
 class RulesetsPage(msgspec.Struct, frozen=True):
-    """The rulesets that are installed, and which version of each decides."""
+    """The rulesets that are installed, which version of each decides, and the rules that give advice."""
 
     rulesets: Sequence[RulesetInfo]
+    advice: Sequence[AdviceRule]
 
 
 class LevelPolicy(msgspec.Struct, frozen=True):
@@ -99,7 +115,18 @@ def _list_licences(text: str) -> list[LicensedFile]:
 async def view_rulesets(page: PageRequest) -> RulesetsPage:
     """Show the rulesets of all formats, and which version of each decides."""
     found = await asyncio.to_thread(list_rulesets, await adopted_versions(page.registry))
-    return RulesetsPage(found)
+    return RulesetsPage(found, await asyncio.to_thread(_list_advice))
+
+
+def _list_advice() -> list[AdviceRule]:
+    """Return the rules of all formats by name."""
+    asked: dict[str, str] = {}
+    formats: dict[str, list[str]] = {}
+    for fmt in installed_formats():
+        for rule, asks in lint_rules_of(fmt).items():
+            asked[rule] = asks
+            formats.setdefault(rule, []).append(fmt.name)
+    return [AdviceRule(rule, asked[rule], formats[rule], rule not in OFF_BY_DEFAULT) for rule in sorted(asked)]
 
 
 async def view_policies(page: PageRequest) -> PoliciesPage:

@@ -15,7 +15,7 @@ from stele.core.traversal import list_versions_of_entry
 from stele.errors import InvalidRequest
 from stele.service.subject_index import SORT_KEYS, RowFilter, SubjectRow, select_rows
 from stele.service.text_search import search_texts
-from stele.ui.links import add_query, subject_path
+from stele.ui.links import add_query, qualify_name, subject_path
 from stele.ui.pages import Control, Page, PageRequest
 from stele.ui.paging import Slice, cut_page
 
@@ -35,6 +35,7 @@ class ListedSubject(msgspec.Struct, frozen=True):
     versions  how many are active
     at        when it got the newest one (ms since 1970 UTC)
     path      of its page, below `/ui`
+    qualified its name, with the namespace
     """
 
     namespace: str
@@ -47,6 +48,7 @@ class ListedSubject(msgspec.Struct, frozen=True):
     versions: int
     at: int
     path: str
+    qualified: str
 
 
 class IdHit(msgspec.Struct, frozen=True):
@@ -222,6 +224,7 @@ def _describe_row(row: SubjectRow) -> ListedSubject:
         versions=row.versions,
         at=row.at,
         path=subject_path(row.key),
+        qualified=qualify_name(row.key),
     )
 
 

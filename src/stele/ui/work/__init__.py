@@ -5,6 +5,7 @@ from __future__ import annotations
 from stele.ui.forms import FormPage
 from stele.ui.pages import Page
 from stele.ui.work import (
+    bulk,
     check_bench,
     decode_bench,
     deletion,
@@ -27,6 +28,7 @@ _FORMS = (
     check_bench,
     decode_bench,
     deletion,
+    bulk,
     recovery,
     ruleset_impact,
     delivery,

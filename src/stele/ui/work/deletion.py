@@ -130,7 +130,7 @@ async def _show(page: PageRequest, number: int | None) -> DeletionPage:
         for_good=for_good,
         referrers=referrers,
         hidden=hidden,
-        bindings=_list_bindings(state, key, versions),
+        bindings=list_bindings(state, key, versions),
         warnings=preview.warnings,
         refusal=page.find_refusal(right, subject_resource(key)),
     )
@@ -152,7 +152,7 @@ def _list_referrers(page: PageRequest, state: State, versions: Sequence[Version]
     return shown, hidden
 
 
-def _list_bindings(state: State, key: SubjectKey, versions: Sequence[Version]) -> list[str]:
+def list_bindings(state: State, key: SubjectKey, versions: Sequence[Version]) -> list[str]:
     """Return the resources that need an active version of a subject, where the last ones are to go."""
     active = queries.list_versions(state.find_subject(key))
     if not active or {version.uid for version in active} - {version.uid for version in versions}:

@@ -15,6 +15,7 @@ from stele.core import queries, zstd
 from stele.core.model import Version, VersionState
 from stele.core.state import State
 from stele.errors import InvalidRequest, TooLarge
+from stele.service.registry import Registry
 from stele.ui.links import qualify_name
 
 if TYPE_CHECKING:
@@ -143,3 +144,13 @@ def _describe_version(state: State, version: Version) -> Any:
         deleted=version.state is VersionState.SOFT_DELETED,
         ts=version.at or None,
     )
+
+
+def write_dump(registry: Registry, is_wanted: Callable[[Version], bool] = lambda version: True) -> bytes:
+    """Return the wanted versions of a registry as the dump of a topic. Raises `TooLarge`."""
+    from stele.migrate.dump_file import write_records
+    from stele.migrate.topic_records import Flavour
+    from stele.migrate.topic_writer import write_records as make_records
+
+    topic = make_records(build_dump(registry.state, is_wanted), Flavour.CONFLUENT)
+    return b"".join(write_records(topic.records))

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import base64
+import binascii
 from asyncio import to_thread
 from collections.abc import Sequence
+from typing import Final
 
 import msgspec
 
@@ -13,10 +16,15 @@ from stele.core import queries
 from stele.core.access import Operation
 from stele.core.model import SubjectKey
 from stele.errors import InvalidName
+from stele.service.decoding import MOST_BYTES, DecodeRequest, WireReading, decode_record
 from stele.service.pipeline_journals import PipelineJournal, list_journals, read_journal
 from stele.service.policies import parse_level_name
+from stele.ui.highlight import highlight_text
 from stele.ui.links import subject_path
 from stele.ui.pages import Page, PageRequest
+
+_MOST_SAMPLES: Final = 20
+"""Dead letters that one page decodes."""
 
 
 class PipelinesPage(msgspec.Struct, frozen=True):
@@ -42,11 +50,30 @@ class UsedSubject(msgspec.Struct, frozen=True):
     path: str
 
 
+class DecodedSample(msgspec.Struct, frozen=True):
+    """A dead letter whose bytes the journal has, decoded as far as they go.
+
+    data      its first bytes in hexadecimal, as the page that decodes takes them
+    is_cut    whether it has more
+    readings  as every wire reads it that it may be of
+    """
+
+    batch: int
+    code: str
+    reason: str
+    place: str
+    data: str
+    bytes: int
+    is_cut: bool
+    readings: Sequence[WireReading]
+
+
 class PipelinePage(msgspec.Struct, frozen=True):
-    """A pipeline, and the subjects it reads."""
+    """A pipeline, the subjects it reads, and the newest dead letters whose bytes its journal has."""
 
     journal: PipelineJournal
     subjects: Sequence[UsedSubject]
+    samples: Sequence[DecodedSample]
 
 
 async def view_pipelines(page: PageRequest) -> PipelinesPage:
@@ -59,9 +86,25 @@ async def view_pipeline(page: PageRequest) -> PipelinePage:
     """Show what a pipeline has done, which records it could not decode, and what its tables would change next."""
     journal = await to_thread(read_journal, page.options.pipelines, page.get_segment("pipeline"))
     await page.registry.fresh_state()
-    return PipelinePage(
-        journal, [_find_next(page, name, used) for name, used in journal.totals.versions.items() if used]
-    )
+    subjects = [_find_next(page, name, used) for name, used in journal.totals.versions.items() if used]
+    return PipelinePage(journal, subjects, await _decode_samples(page, journal))
+
+
+async def _decode_samples(page: PageRequest, journal: PipelineJournal) -> list[DecodedSample]:
+    """Return the newest samples of dead letters, decoded with the schemas that the caller may read."""
+    kept = [(batch.batch, sample) for batch in journal.batches for sample in batch.samples][:_MOST_SAMPLES]
+    found = []
+    for batch, sample in kept:
+        try:
+            data = base64.b64decode(sample.value, validate=True)
+        except binascii.Error:
+            continue
+        readings = await decode_record(page.registry, DecodeRequest(data)) if 0 < len(data) <= MOST_BYTES else []
+        is_cut = sample.bytes > len(data)
+        found.append(
+            DecodedSample(batch, sample.code, sample.reason, sample.place, data.hex(), sample.bytes, is_cut, readings)
+        )
+    return found
 
 
 def _find_next(page: PageRequest, name: str, used: Sequence[int]) -> UsedSubject:
@@ -92,5 +135,6 @@ def list_pages() -> list[Page]:
             right,
             menu="/pipelines",
             twin="/ui/pipelines/{pipeline:str}/journal.json",
+            helpers={"highlight": highlight_text},
         ),
     ]

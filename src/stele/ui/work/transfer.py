@@ -17,11 +17,10 @@ from stele.core.access import Operation
 from stele.core.model import Version
 from stele.core.state import State
 from stele.errors import Invalid, InvalidRequest
-from stele.service.registry import Registry
 from stele.ui.forms import FieldProblem, Form, FormPage
 from stele.ui.links import qualify_name
 from stele.ui.pages import Page, PageRequest, Site
-from stele.ui.work.dumps import build_dump, pack_dump, read_dump
+from stele.ui.work.dumps import build_dump, pack_dump, read_dump, write_dump
 from stele.ui.work.version_import import ImportRun, find_refusal, import_versions, require_rights
 
 if TYPE_CHECKING:
@@ -257,15 +256,6 @@ def _describe_outcome(missing: Sequence[DumpVersion], left: ImportPlan, run: Imp
     return ImportOutcome(written, refused, len(rows) - written - refused, run.stopped, run.open, rows[:_ROWS], omitted)
 
 
-def _write_dump(registry: Registry) -> bytes:
-    from stele.migrate.dump_file import write_records
-    from stele.migrate.topic_records import Flavour
-    from stele.migrate.topic_writer import write_records as make_records
-
-    topic = make_records(build_dump(registry.state), Flavour.CONFLUENT)
-    return b"".join(write_records(topic.records))
-
-
 def create_routes(site: Site) -> list[HTTPRouteHandler]:
     """Return the endpoint that sends the registry as a file."""
 
@@ -274,7 +264,7 @@ def create_routes(site: Site) -> list[HTTPRouteHandler]:
         # GET /ui/transfer/download
         """Send all versions of the registry as a dump of a topic."""
         await site.registry.fresh_state()
-        body = await site.registry.run_stateless(_write_dump, site.registry)
+        body = await site.registry.run_stateless(write_dump, site.registry)
         return Response(
             body,
             media_type="application/jsonl",

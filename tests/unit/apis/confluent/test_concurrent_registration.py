@@ -67,6 +67,18 @@ async def test_the_same_schema_written_differently_is_one_version(
     assert len(nodes[0].state.namespaces[""].subjects["s"].versions) == len(before) + 1
 
 
+@pytest.mark.parametrize("few", [0, 1000])
+async def test_other_spellings_are_found_among_few_and_many(
+    few: int, nodes: list[Registry], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """However many versions are looked through at once, a schema written differently is the version that is there."""
+    monkeypatch.setattr("stele.apis.confluent.operations.schemas._FEW_VERSIONS", few)
+    for text in (ONE, LATER):
+        assert (await register(nodes[0], {"schema": text})).status_code == 200
+    answer = await register(nodes[0], {"schema": OTHER})
+    assert (answer.status_code, answer.json()["version"]) == (200, 1)
+
+
 async def test_another_schema_gets_its_own_version(nodes: list[Registry], monkeypatch: pytest.MonkeyPatch) -> None:
     """What was registered meanwhile and is no other spelling changes nothing, and nothing is looked up again."""
 

@@ -47,6 +47,7 @@ ERRORS = [
     (err.SettingNotFound("s", "mode"), 404, 40409, "Subject 's' does not have subject-level mode configured"),
     (err.StoreError("disk"), 500, 50001, "disk"),
     (err.StoreTimeout("late"), 500, 50002, "late"),
+    (err.NewerLog("newer"), 503, 503, "newer"),
     (err.Forbidden("no"), 403, 40301, "no"),
     (err.ForeignSite("no"), 403, 403, "no"),
     (err.Unauthenticated("who"), 401, 401, "who"),

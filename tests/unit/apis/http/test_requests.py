@@ -82,6 +82,19 @@ def test_what_has_another_shape(body: bytes) -> None:
         decode_body(body, Shape)
 
 
+@pytest.mark.parametrize("rest", ["'", " {}", "}", '\n"', "\x00", "[" * 400])
+def test_what_stands_behind_the_first_value_is_passed_over(rest: str) -> None:
+    """Where a dialect asks for the first value only; one that is broken, or of another shape, stays refused."""
+    for space in ("", " \r\n"):
+        assert decode_body(f'{space}{{"number":1,"x":"}}"}}{rest}'.encode(), Shape, only_first=True) == Shape(1)
+    with pytest.raises(NotJson):
+        decode_body(f'{{"number":!{rest}'.encode(), Shape, only_first=True)
+    with pytest.raises(WrongShape):
+        decode_body(f'{{"number":"x"}}{rest}'.encode(), Shape, only_first=True)
+    with pytest.raises(NotJson):
+        decode_body(f'{{"number":NaN}}{rest}'.encode(), Shape, only_first=True)
+
+
 def test_numbers_may_be_text() -> None:
     """Clients that quote numbers are understood, unknown members passed over."""
     assert decode_body(b'{"number":"5","later":[1]}', Shape).number == 5

@@ -32,6 +32,7 @@ from stele.apis.openschema.errors import code_of
         (errors.InvalidVersion("x"), 42202),
         (errors.StoreError("disk"), 50001),
         (errors.StoreTimeout("slow"), 50002),
+        (errors.NewerLog("newer"), 50301),
         (errors.NotInstalled("x", "y"), 50101),
         (HTTPException(status_code=415), 41500),
         (ValueError("defect"), 50001),

@@ -175,6 +175,7 @@ def test_every_error_has_an_answer() -> None:
         (err.Forbidden("f"), 403, "f"),
         (err.Unauthenticated("u"), 401, "u"),
         (err.StoreTimeout("s"), 500, "s"),
+        (err.NewerLog("n"), 503, "n"),
         (NotFoundException(), 404, "Not Found"),
         (ValueError("secret"), 500, "the registry failed; its log says how"),
     ],

@@ -37,6 +37,7 @@ from stele.core.findings import Finding
         (errors.TooLarge("much"), 400, 40001),
         (NotJson("no"), 400, 40001),
         (errors.StoreTimeout("slow"), 500, 50001),
+        (errors.NewerLog("newer"), 503, 50301),
         (errors.NotInstalled("x", "y"), 501, 50101),
         (HTTPException(status_code=405), 405, 40500),
         (ValueError("defect"), 500, 50001),

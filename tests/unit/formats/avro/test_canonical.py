@@ -88,6 +88,31 @@ def test_identity(other: str, same: bool) -> None:
     assert (mine == theirs) is same
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        '{"type":"record","name":"n.R","doc":"d","fields":[{"name":"a","type":"int","doc":"x","default":1}]}',
+        '{"type":"bytes","logicalType":"decimal","precision":9,"scale":2}',
+        '{"type":"bytes","scale":2,"precision":9,"logicalType":"decimal"}',
+        '{"type":"string","a":{"y":1,"x":2}}',
+        '{"type":"string","a":[{"y":1,"x":2}]}',
+        '{"type":"error","name":"R","fields":[]}',
+        '{"type":"record","name":"R","aliases":["B","A"],"fields":[]}',
+        '{"type":"enum","name":"n.R","symbols":["B","A"],"aliases":["B","n.A"]}',
+        '{"type":"record","name":"R","fields":[{"name":"a","type":"int","aliases":["y","x"]}]}',
+        '{"type":"record","name":"R","fields":[{"name":"a","type":"int","y":1,"x":2}]}',
+        '{"type":"record","name":"R","fields":[{"name":"a","type":["M"],"default":{"y":1,"x":2}}]}'.replace(
+            '"M"', '{"type":"map","values":"int"}'
+        ),
+    ],
+)
+def test_identity_of_what_was_printed(text: str) -> None:
+    """A schema has the identity that it has by itself, also if it was printed before."""
+    printed, other = (AVRO.parse(text.encode(), {}) for _ in range(2))
+    AVRO.canonical(printed, TextForm.PRINTED)
+    assert AVRO.identity_text(printed) == AVRO.identity_text(other)
+
+
 def test_digest_text_never_changes() -> None:
     """Logs hold the digest `normalized`: it is made of the same text as in the first release."""
     assert AVRO.digest_text(AVRO.parse(TEXT, {})).decode() == (

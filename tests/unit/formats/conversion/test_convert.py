@@ -50,10 +50,10 @@ def test_formats_that_take_no_part() -> None:
 def test_the_target_has_the_last_word(monkeypatch: pytest.MonkeyPatch) -> None:
     """A text the target's own parser refuses is not handed out."""
 
-    def broken(_: Model) -> tuple[bytes, list[Loss]]:
+    def write_broken_text(_: Model) -> tuple[bytes, list[Loss]]:
         return b'{"type":"record","name":"1"}', []
 
-    monkeypatch.setattr(AVRO, "from_model", broken, raising=False)
+    monkeypatch.setattr(AVRO, "from_model", write_broken_text, raising=False)
     with pytest.raises(CannotConvert, match="no valid equivalent in the format avro"):
         write_model(Model(Scalar(ScalarKind.STRING)), AVRO)
 

@@ -41,7 +41,7 @@ TRIALS = st.builds(
 )
 
 
-def asked() -> AuditScope:
+def make_scope() -> AuditScope:
     """A subject with version 1 (int) and 2 (long), ids 10 and 20."""
     schemas = (
         ResolvedSchema(INT, id=10, subject="s", version=1),
@@ -65,31 +65,33 @@ def test_rules_and_records_both_have_a_say() -> None:
     """Either is enough to fail; damage is excused only on demand; an unknown id is no verdict of the rules."""
     good = {"10": BacktestCounts(5, 5), "20": BacktestCounts(5, 5)}
     proposed = ResolvedSchema(LONG)
-    found = make_backtest(good, asked(), proposed, "")
+    found = make_backtest(good, make_scope(), proposed, "")
     assert found.has_passed()
     assert [it.verdict for it in found.comparisons] == ["compatible", "compatible"]
     rules = rulesets.default_ruleset(get_format("avro"))
-    by_rule = make_backtest(good, asked(), ResolvedSchema(INT), rules)
+    by_rule = make_backtest(good, make_scope(), ResolvedSchema(INT), rules)
     assert (by_rule.incompatible_ids, by_rule.has_passed()) == (["20"], False)
-    broken = make_backtest({"10": BacktestCounts(5, 5, broken={"why": 2})}, asked(), proposed, "")
+    broken = make_backtest({"10": BacktestCounts(5, 5, broken={"why": 2})}, make_scope(), proposed, "")
     assert (broken.broken_records, broken.has_passed(allow_damaged=True)) == (2, False)
-    damaged = make_backtest({NO_ID: BacktestCounts(1, 1, damaged={"why": 1}, nulls=4)}, asked(), proposed, "")
+    damaged = make_backtest({NO_ID: BacktestCounts(1, 1, damaged={"why": 1}, nulls=4)}, make_scope(), proposed, "")
     assert (damaged.has_passed(), damaged.has_passed(allow_damaged=True), damaged.tombstones) == (False, True, 4)
-    unknown = make_backtest({"77": BacktestCounts(1, 0)}, asked(), proposed, "")
+    unknown = make_backtest({"77": BacktestCounts(1, 0)}, make_scope(), proposed, "")
     assert unknown.comparisons[0].verdict == "unknown"
     assert "unknown schema id 77" in unknown.comparisons[0].note
 
 
 def test_another_format_is_refused() -> None:
     """Records of one language are not read by a schema of another, whatever the rules."""
-    found = make_backtest({"10": BacktestCounts(1, 0)}, asked(), ResolvedSchema("{}", "JSON"), "")
+    found = make_backtest({"10": BacktestCounts(1, 0)}, make_scope(), ResolvedSchema("{}", "JSON"), "")
     assert found.incompatible_ids == ["10"]
     assert "it is AVRO, the proposed schema is JSON" in found.comparisons[0].note
 
 
 def test_census_verdicts() -> None:
     """A version with records is kept with the date it was last seen; the newest without records is safe with a word."""
-    census = make_census({"10": SchemaStats(records=1, bytes=9, first=0, last=86_400_000_000, days={0: 1})}, asked())
+    census = make_census(
+        {"10": SchemaStats(records=1, bytes=9, first=0, last=86_400_000_000, days={0: 1})}, make_scope()
+    )
     assert [(it.safe, it.why) for it in census.versions] == [
         (False, "not safe: 1 record, last seen 1970-01-02T00:00:00Z"),
         (

@@ -31,7 +31,7 @@ def of(*values: Any) -> Evidence:
     return evidence_of_documents([json.dumps(value) for value in values], MOST)[0]
 
 
-def proposed(evidence: Evidence, **options: Any) -> dict[str, ProposedField]:
+def propose_all(evidence: Evidence, **options: Any) -> dict[str, ProposedField]:
     """What is said of every place."""
     return {it.path: it for it in propose_fields(evidence, make_model(evidence, "R", InferOptions(**options)))}
 
@@ -59,7 +59,7 @@ def test_notes_say_what_was_seen() -> None:
         }
         for n in range(1000)
     ]
-    found = proposed(of(*rows))
+    found = propose_all(of(*rows))
     assert found["n"].type == "integer | text"
     assert "integer in 99.90 %, text in 1: any of them" in found["n"].note
     assert "99.90 % are of the notation timestamp, 1 text not: a text" in found["at"].note
@@ -67,15 +67,15 @@ def test_notes_say_what_was_seen() -> None:
     assert found["opt"].note.startswith("there in 500 of 1,000 (50.00 %): may be left out; null in 250 of 500")
     assert (found["opt"].required, found["opt"].nullable) == (False, True)
     assert (found["state"].confidence, found["opt"].confidence) == (0.997, 0.988)
-    chosen = proposed(of(*rows), enumerations=4)["state"]
+    chosen = propose_all(of(*rows), enumerations=4)["state"]
     assert (chosen.type, chosen.note) == ("enumeration", "always there, in 1,000 records; 2 values in 1,000 texts")
 
 
 def test_enumerations_are_as_sure_as_their_rare_values() -> None:
     """Values seen once say how much is still to come (Good and Turing)."""
     rows = [{"s": f"rare {n}" if n < 10 else "usual"} for n in range(100)]
-    assert proposed(of(*rows), enumerations=20)["s"].confidence == 0.9
-    assert proposed(of(*rows))["s"].confidence == 0.97
+    assert propose_all(of(*rows), enumerations=20)["s"].confidence == 0.9
+    assert propose_all(of(*rows))["s"].confidence == 0.97
 
 
 def test_names_that_are_keys_become_a_map() -> None:

@@ -52,7 +52,8 @@ async def create_subscription(
     # POST /subscriptions
     """Create a subscription; the server assigns the id."""
     body = await read_body(request, api.SubscriptionRequest)
-    created = await subscription_store.create_subscription(operations.registry, uuid.uuid4().hex, body)
+    root = operations.root
+    created = await subscription_store.create_subscription(operations.registry, uuid.uuid4().hex, body, root)
     return Response(
         subscription_store.without_secrets(created), headers={"Location": f"{operations.base}{_ALL}/{created.id}"}
     )
@@ -74,7 +75,8 @@ async def update_subscription(
     # PUT /subscriptions/{id}
     """Replace a subscription; without secrets for its sink it keeps those it has."""
     body = await read_body(request, api.SubscriptionRequest)
-    replaced = await subscription_store.update_subscription(operations.registry, decode_id(subscription), body)
+    name = decode_id(subscription)
+    replaced = await subscription_store.update_subscription(operations.registry, name, body, operations.root)
     return subscription_store.without_secrets(replaced)
 
 

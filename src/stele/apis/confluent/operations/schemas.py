@@ -43,7 +43,8 @@ from stele.apis.http.requests import read_body, read_bytes
 from stele.core import queries
 from stele.core.access import Operation, subject_resource
 from stele.core.commands import Command, Outcome, RegisterSchema
-from stele.core.digests import KINDS, digest_key, digest_keys
+from stele.core.compatibility_requests import SchemaSource
+from stele.core.digests import KINDS, digest_key
 from stele.core.findings import Finding
 from stele.core.model import (
     Attachments,
@@ -78,6 +79,9 @@ VIA = "confluent"
 """What the audit trail says of where changes come from."""
 
 T = TypeVar("T")
+
+_FEW_VERSIONS = 1000
+"""So many versions of a subject are gone through at once, in a millisecond."""
 
 
 class AppState(msgspec.Struct, frozen=True):
@@ -336,15 +340,20 @@ class Operations:
         others = queries.list_versions(state.find_subject(key), lives)
         if not others:
             return []
-        digests = {digest_key(kind, digest) for kind, digest in draft.document.digests.items() if kind in KINDS}
-        async for row in self.registry.time_slices.iterate(others):
-            if row.kind.format != draft.document.format or row.content.sha == sha:
-                continue
+        keys = [digest_key(kind, digest) for kind, digest in draft.document.digests.items() if kind in KINDS]
+
+        def may_be_same(row: Version) -> bool:
+            if row.content.sha == sha or row.kind.format != draft.document.format:
+                return False
             if _same_references(draft, row):
-                if not digests.isdisjoint(digest_keys(state.get_digests(row.content))):
-                    rows.append(row)
-            elif row.schema.attachments.references and not draft.attachments.references:
-                rows.append(row)
+                packed = state.get_digests(row.content)
+                return any(key in packed for key in keys)
+            return bool(row.schema.attachments.references) and not draft.attachments.references
+
+        if len(others) <= _FEW_VERSIONS:
+            rows.extend(filter(may_be_same, others))
+        else:
+            rows += [row async for row in self.registry.time_slices.iterate(others) if may_be_same(row)]
         return sorted(rows, key=lambda row: row.version_number, reverse=True)
 
     async def _is_same_schema(self, state: State, draft: SchemaDraft, row: Version) -> bool:
@@ -362,10 +371,16 @@ class Operations:
     async def _compares_equal(self, state: State, draft: SchemaDraft, row: Version) -> bool:
         """Whether a version of the draft's format is the same schema, in whatever order it was written."""
         parser, content, references = self.registry.parser, row.content, row.schema.attachments.references
-        mine = await parser.digest_prepared(draft.prepared, normalized=draft.is_normalized)
-        return mine == await parser.digest_registered(
-            state, content.format, content.sha, references, normalized=draft.is_normalized
-        )
+        normalized = draft.is_normalized
+        mine = draft.prepared.comparisons.get(normalized)
+        if mine is None:
+            mine = await parser.digest_prepared(draft.prepared, normalized=normalized)
+        theirs = None if references else parser.find_digest(content.format, SchemaSource(content.sha), normalized)
+        if theirs is None:
+            theirs = await parser.digest_registered(
+                state, content.format, content.sha, references, normalized=normalized
+            )
+        return mine == theirs
 
     # --- checking ---------------------------------------------------------------------------------------------------
 
@@ -530,16 +545,25 @@ def _refused_text(error: MalformedSchema, request: api.RegisterSchemaRequest) ->
 # --- bodies -----------------------------------------------------------------------------------------------------------
 
 
+async def read_first_value(request: Request[Any, Any, Any], shape: type[T]) -> T:
+    """As `read_body`, but passes over what stands behind the first JSON value, as the original does.
+
+    Source: docs/protocols/confluent.md#conventions
+    """
+    return await read_body(request, shape, only_first=True)
+
+
 async def read_schema_body(operations: Operations, request: Request[Any, Any, Any]) -> api.RegisterSchemaRequest:
     """The body of a request about a schema. Raises `NotJson`, `WrongShape`, `RefusedBody`."""
     if operations.profile.is_karapace:
         karapace.require_schema_body(await read_bytes(request))
-    return await read_body(request, api.RegisterSchemaRequest)
+        return await read_body(request, api.RegisterSchemaRequest)
+    return await read_first_value(request, api.RegisterSchemaRequest)
 
 
 async def read_stored_body(operations: Operations, request: Request[Any, Any, Any], shape: type[T]) -> T:
-    """As `read_body`. Raises `TooLarge` for one longer than a schema may be: it is going to be stored."""
-    body = await read_body(request, shape)
+    """As `read_first_value`. Raises `TooLarge` for one longer than a schema may be: it is going to be stored."""
+    body = await read_first_value(request, shape)
     if (size := len(await request.body())) > operations.registry.limits.schema_bytes:
         raise TooLarge(f"the request has {size} bytes, more than a schema may have")
     return body

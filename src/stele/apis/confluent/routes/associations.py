@@ -27,7 +27,7 @@ from stele.apis.confluent.operations.associations import (
     make_associations,
     parse_request,
 )
-from stele.apis.confluent.operations.schemas import Operations
+from stele.apis.confluent.operations.schemas import Operations, read_first_value
 from stele.apis.confluent.params import (
     NOT_EMPTY,
     READ,
@@ -43,7 +43,7 @@ from stele.apis.confluent.params import (
 )
 from stele.apis.http.access import Place, access
 from stele.apis.http.application import openapi_body
-from stele.apis.http.requests import decode_segment, read_body
+from stele.apis.http.requests import decode_segment
 from stele.core import queries
 from stele.core.access import Operation
 from stele.core.model import Binding
@@ -157,7 +157,7 @@ async def create_associations(
 
     The query's `context` is that of subjects which do not say theirs.
     """
-    body = await read_body(request, api.AssociationCreateOrUpdateRequest)
+    body = await read_first_value(request, api.AssociationCreateOrUpdateRequest)
     dry = is_true(dry_run)
     wishes = parse_request(body, _choose_context(context, in_context), dry_run=dry)
     return await make_associations(operations, wishes, create=True, dry_run=dry)
@@ -179,7 +179,7 @@ async def create_or_update(
 ) -> api.AssociationResponse:
     # PUT /associations/resources/{resourceId}
     """Associate a resource with subjects, and register their schemas; or change what is there."""
-    body = await read_body(request, api.AssociationCreateOrUpdateRequest)
+    body = await read_first_value(request, api.AssociationCreateOrUpdateRequest)
     asked = decode_segment(resource_id)
     if body.resource_id not in (None, asked):
         raise InvalidAssociation("resourceId", "does not match the resource id of the path")
@@ -226,7 +226,7 @@ async def mutate_batch(
 ) -> api.AssociationBatchResponse:
     # POST /associations:batchMutate
     """Create, change and end associations of several resources; each has a result of its own."""
-    body = await read_body(request, api.AssociationBatchRequest)
+    body = await read_first_value(request, api.AssociationBatchRequest)
     if not body.requests:
         raise InvalidAssociation("requests", "cannot be null or empty")
     if len(body.requests) > _MOST_REQUESTS:
@@ -252,7 +252,7 @@ async def get_batch(
 ) -> api.AssociationBatchResponse:
     # POST /associations:batchGet
     """The associations of several resources; each has a result of its own."""
-    body = await read_body(request, api.AssociationBatchGetRequest)
+    body = await read_first_value(request, api.AssociationBatchGetRequest)
     if not body.requests:
         raise InvalidAssociation("requests", "cannot be null or empty")
     if len(body.requests) > _MOST_REQUESTS:

@@ -10,11 +10,11 @@ from litestar.params import PathParameter
 from stele.apis.confluent import models as api
 from stele.apis.confluent import translate
 from stele.apis.confluent.names import slice_page
-from stele.apis.confluent.operations.schemas import VIA
+from stele.apis.confluent.operations.schemas import VIA, read_first_value
 from stele.apis.confluent.params import NOT_EMPTY, READ, WRITE, InjectedOperations, Limit, Offset
 from stele.apis.http.access import Place, access
 from stele.apis.http.application import openapi_body
-from stele.apis.http.requests import decode_segment, read_body
+from stele.apis.http.requests import decode_segment
 from stele.core.access import Operation
 from stele.service.delivery import exporter_definitions as definitions
 from stele.service.delivery import exporters as stored
@@ -39,7 +39,7 @@ async def list_exporters(operations: InjectedOperations, offset: Offset = "", li
 async def create_exporter(operations: InjectedOperations, request: Request[Any, Any, Any]) -> api.ExporterName:
     # POST /exporters
     """Define an exporter."""
-    body = await read_body(request, api.ExporterRequest)
+    body = await read_first_value(request, api.ExporterRequest)
     made = await definitions.create_exporter(operations.registry, translate.read_change(body), VIA)
     return api.ExporterName(made.name)
 
@@ -57,7 +57,7 @@ async def update_exporter(
 ) -> api.ExporterName:
     # PUT /exporters/{name}
     """Change an exporter."""
-    wanted = translate.read_change(await read_body(request, api.ExporterRequest))
+    wanted = translate.read_change(await read_first_value(request, api.ExporterRequest))
     made = await definitions.update_exporter(operations.registry, decode_segment(name), wanted, VIA)
     return api.ExporterName(made.name)
 
@@ -96,7 +96,7 @@ async def update_exporter_config(
 ) -> api.ExporterName:
     # PUT /exporters/{name}/config
     """Replace the configuration of an exporter; it may also be sent as a member `config`."""
-    body = await read_body(request, _CONFIG)
+    body = await read_first_value(request, _CONFIG)
     inner = body.get("config")
     config = inner if isinstance(inner, dict) else {k: v for k, v in body.items() if isinstance(v, str)}
     wanted = ExporterChange(config=config)

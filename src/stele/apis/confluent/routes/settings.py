@@ -11,7 +11,7 @@ from stele.apis.confluent import karapace
 from stele.apis.confluent import models as api
 from stele.apis.confluent import translate as words
 from stele.apis.confluent.names import is_true, level_name, parse_level, require_valid_level
-from stele.apis.confluent.operations.schemas import Operations
+from stele.apis.confluent.operations.schemas import Operations, read_first_value
 from stele.apis.confluent.params import (
     READ,
     WRITE,
@@ -24,7 +24,7 @@ from stele.apis.confluent.params import (
 )
 from stele.apis.http.access import Place, access
 from stele.apis.http.application import openapi_body
-from stele.apis.http.requests import read_body, read_bytes
+from stele.apis.http.requests import read_bytes
 from stele.core import queries
 from stele.core.access import Operation, level_resource
 from stele.core.commands import ChangeSettings, ClearMode, ClearSettings, ModeOutcome, SetMode, SettingsOutcome
@@ -72,7 +72,7 @@ async def change_config(
     """
     if operations.profile.is_karapace:
         karapace.require_config_body(await read_bytes(request))
-    body = await read_body(request, api.ConfigUpdateRequest)
+    body = await read_first_value(request, api.ConfigUpdateRequest)
     if (size := len(await request.body())) > operations.registry.limits.schema_bytes:
         raise TooLarge(f"the settings have {size} bytes, more than a schema may have")
     level = require_valid_level(parse_level(subject, context))
@@ -137,7 +137,7 @@ async def change_mode(
 ) -> api.ModeBody:
     # PUT /mode/{subject}
     """Set the mode of a level, or remove it."""
-    body = await read_body(request, api.ModeUpdateRequest)
+    body = await read_first_value(request, api.ModeUpdateRequest)
     mode = words.mode_in(body)
     if mode is not None and mode not in operations.profile.modes:
         raise UnknownMode(f"{mode.value} is no mode of this registry")
@@ -173,7 +173,7 @@ async def delete_mode(
 async def get_settings_of_levels(operations: InjectedOperations, request: Request[Any, Any, Any]) -> list[LevelConfig]:
     # POST /config:batchGet
     """The settings and modes that `GET /config/…` and `GET /mode/…` show of many levels, in their order."""
-    asked = (await read_body(request, LevelConfigsRequest)).levels
+    asked = (await read_first_value(request, LevelConfigsRequest)).levels
     if len(asked) > (most := operations.options.max_schemas):
         raise TooLarge(f"the request names {len(asked)} levels, more than {most}")
     state = await operations.registry.fresh_state()

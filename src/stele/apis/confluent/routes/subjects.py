@@ -24,6 +24,7 @@ from stele.apis.confluent.operations import versions
 from stele.apis.confluent.operations.bulk_import import apply_import
 from stele.apis.confluent.operations.schemas import (
     Operations,
+    read_first_value,
     read_schema_body,
     require_visible,
 )
@@ -60,7 +61,6 @@ from stele.apis.http.access import Place, access
 from stele.apis.http.application import openapi_body
 from stele.apis.http.dependencies import REPEATABLE
 from stele.apis.http.plain_endpoints import PLAIN
-from stele.apis.http.requests import read_body
 from stele.core import model, queries
 from stele.core.access import Operation
 from stele.core.commands import DeleteMode, RegisterSchema
@@ -314,7 +314,7 @@ async def tag_version(
 ) -> api.RegisterSchemaResponse:
     # POST /subjects/{subject}/versions/{version}/tags
     """Register a version's text again with other tags, metadata or rules."""
-    body = await read_body(request, api.TagSchemaRequest)
+    body = await read_first_value(request, api.TagSchemaRequest)
     state, found = await operations.find_version(subject, version, context, deleted=False)
     attachments = metadata.tag_attachments(found.schema.attachments, body)
     command = RegisterSchema(
@@ -421,7 +421,7 @@ async def _check_schema(
 async def import_all(operations: InjectedOperations, request: Request[Any, Any, Any]) -> ImportResponse:
     # POST /subjects:import
     """Import versions, keys, associations and exporters as another registry shows them, with ids and times kept."""
-    return await apply_import(operations, await read_body(request, ImportRequest))
+    return await apply_import(operations, await read_first_value(request, ImportRequest))
 
 
 ROUTES = [

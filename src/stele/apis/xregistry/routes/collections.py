@@ -10,11 +10,11 @@ from litestar import Request, Response, delete, get, patch, post, put
 from stele.apis.http.access import Place, access
 from stele.apis.http.requests import decode_segment
 from stele.apis.xregistry.attributes import GROUP_ATTRIBUTES, parse_value, require_epoch, require_same_id
-from stele.apis.xregistry.bodies import Members, read_map, read_members
+from stele.apis.xregistry.bodies import Members, read_map, read_members, read_object, read_optional_map
 from stele.apis.xregistry.errors import RegistryError
 from stele.apis.xregistry.operations import InjectedOperations
 from stele.apis.xregistry.params import DELETE, DETAILS, READ, WRITE, Group, Level
-from stele.apis.xregistry.responses import json_response, read_object, read_optional_map
+from stele.apis.xregistry.responses import json_response
 from stele.apis.xregistry.updates import RequestUpdate
 from stele.core.access import Operation
 
@@ -104,7 +104,7 @@ async def delete_groups(operations: InjectedOperations, request: Request[Any, An
 def _require_no_epoch(operations: InjectedOperations) -> None:
     operations.require_no_default()
     if operations.flags.epoch is not None:
-        raise RegistryError("bad_flag", flag="epoch", detail="Epochs of several entities stand in the body.")
+        raise RegistryError("bad_flag", flag="epoch", detail="Give the epochs of several entities in the body.")
 
 
 def check_deleted(update: RequestUpdate, body: Members, singular: str, name: str, epoch: int, xid: str) -> None:

@@ -9,12 +9,12 @@ from litestar import Request, Response, get, patch, post, put
 
 from stele.apis.http.access import NO_RIGHT_NEEDED, Place, access
 from stele.apis.xregistry.attributes import REGISTRY_ATTRIBUTES
-from stele.apis.xregistry.bodies import read_map
+from stele.apis.xregistry.bodies import read_map, read_object
 from stele.apis.xregistry.capabilities import build_offered_capabilities
 from stele.apis.xregistry.errors import RegistryError
 from stele.apis.xregistry.operations import EVERYTHING, InjectedOperations
 from stele.apis.xregistry.params import READ, WRITE, Level
-from stele.apis.xregistry.responses import json_response, read_object
+from stele.apis.xregistry.responses import json_response
 from stele.apis.xregistry.updates import RequestUpdate
 from stele.core.access import Operation
 

@@ -9,18 +9,11 @@ from litestar import Request, Response, delete, get, patch, post, put
 from stele.apis.http.access import access
 from stele.apis.http.requests import read_bytes
 from stele.apis.xregistry.attributes import check_id, parse_value, require_epoch
-from stele.apis.xregistry.bodies import read_headers, read_members
+from stele.apis.xregistry.bodies import read_headers, read_members, read_object, read_optional_map
 from stele.apis.xregistry.errors import RegistryError
 from stele.apis.xregistry.operations import InjectedOperations
 from stele.apis.xregistry.params import DELETE, READ, WRITE, Group, Level, Schema, VersionId, split_details
-from stele.apis.xregistry.responses import (
-    json_response,
-    read_object,
-    read_optional_map,
-    schema_document,
-    version_document,
-    version_url,
-)
+from stele.apis.xregistry.responses import json_response, schema_document, version_document, version_url
 from stele.apis.xregistry.routes.collections import check_deleted, list_query, read_group_id
 from stele.apis.xregistry.updates import REQUEST, RequestUpdate, require_own_versions
 from stele.core.access import Operation
@@ -299,7 +292,7 @@ async def delete_versions(
     place, identifier = read_group_id(group), _read_plain_id(schema)
     chosen = _require_known_default(operations)
     if operations.flags.epoch is not None:
-        raise RegistryError("bad_flag", flag="epoch", detail="Epochs of several entities stand in the body.")
+        raise RegistryError("bad_flag", flag="epoch", detail="Give the epochs of several entities in the body.")
     body = await read_optional_map(request)
 
     def change(update: RequestUpdate) -> None:

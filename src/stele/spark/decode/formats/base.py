@@ -1,6 +1,6 @@
 """What a schema language has to be able to do for its data to become columns; and that done record by record.
 
-Languages that have no engine of their own are decoded and encoded by `RowFormat`.
+Languages that have no engine of their own are decoded by `RowDecoder` and encoded by `RowEncoder`.
 """
 
 from __future__ import annotations
@@ -149,9 +149,20 @@ def _join_path(path: str, name: str) -> str:
 
 
 Schemas: TypeAlias = Callable[[int], "ResolvedSchema | None"]
-"""The schema of an id; see `engines.base.Writers` for what it raises."""
+"""The schema of an id; see `engines.base.FindWriter` for what it raises."""
 _HEADER = 5
 _PIECE = 2000
+
+
+def iterate_frames(frames: Column, errors: ErrorColumns) -> Iterator[tuple[int, int, bytes]]:
+    """Yield (row, schema id, payload) of each record; note those without a frame, and pass over nulls."""
+    for row, data in enumerate(frames.to_pylist()):
+        if data is None:
+            continue
+        if len(data) < _HEADER or data[0] != 0:
+            errors.add(row, ErrorCode.NOT_FRAMED, offset=0)
+            continue
+        yield row, int.from_bytes(data[1:_HEADER], "big", signed=True), data[_HEADER:]
 
 
 class RowDecoder:
@@ -214,19 +225,14 @@ class RowDecoder:
         errors = ErrorColumns(n)
         careful = self._careful_rows(frames)
         with _without_garbage_collection():
-            for row, data in enumerate(frames.to_pylist()):
-                if data is None:
-                    continue
-                if len(data) < _HEADER or data[0] != 0:
-                    errors.add(row, ErrorCode.NOT_FRAMED, offset=0)
-                    continue
-                number = numbers[row] = int.from_bytes(data[1:_HEADER], "big", signed=True)
+            for row, number, payload in iterate_frames(frames, errors):
+                numbers[row] = number
                 read = self._reads.get(number) or self._prepare_reader(number)
                 try:
                     if isinstance(read, RecordError):
                         errors.add_error(row, read)
                     else:
-                        values[row] = read[row in careful](data[_HEADER:])
+                        values[row] = (read.careful if row in careful else read.usual)(payload)
                 except DataError as error:
                     errors.add_error(row, as_record_error(error))
             column, misfits = build_column(self._plan, values)

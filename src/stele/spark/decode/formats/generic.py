@@ -19,7 +19,7 @@ from google.protobuf.message import DecodeError as ParserError
 from stele.client.serdes.schemas import ParsedSchema, parse_schema
 from stele.errors import DataError, DecodeError, Invalid, InvalidRequest
 from stele.formats.protobuf import message_by_indexes
-from stele.spark.decode.formats.base import Schemas, as_record_error
+from stele.spark.decode.formats.base import Schemas, as_record_error, iterate_frames
 from stele.spark.engines.arrow import ArrowType, Column
 from stele.spark.engines.base import Decoded, ErrorColumns
 from stele.spark.engines.error_codes import ErrorCode, RecordError
@@ -29,7 +29,6 @@ TYPE: Final[ArrowType] = pa.struct([("type", pa.string()), ("json", pa.string())
 """What a record becomes: the full name of its type ('' where the schema gives none) and its value."""
 
 _Read: TypeAlias = Callable[[bytes], tuple[str, str]]
-_HEADER: Final = 5
 
 
 class GenericDecoder:
@@ -52,13 +51,8 @@ class GenericDecoder:
         texts: list[str | None] = [None] * n
         numbers: list[int | None] = [None] * n
         errors = ErrorColumns(n)
-        for row, data in enumerate(frames.to_pylist()):
-            if data is None:
-                continue
-            if len(data) < _HEADER or data[0] != 0:
-                errors.add(row, ErrorCode.NOT_FRAMED, offset=0)
-                continue
-            number = numbers[row] = int.from_bytes(data[1:_HEADER], "big", signed=True)
+        for row, number, payload in iterate_frames(frames, errors):
+            numbers[row] = number
             read = self._reads.get(number)
             if read is None:
                 read = self._reads[number] = self._prepare_reader(number)
@@ -66,7 +60,7 @@ class GenericDecoder:
                 if isinstance(read, RecordError):
                     errors.add_error(row, read)
                 else:
-                    types[row], texts[row] = read(data[_HEADER:])
+                    types[row], texts[row] = read(payload)
             except DataError as error:
                 errors.add_error(row, as_record_error(error))
             except InvalidRequest as error:

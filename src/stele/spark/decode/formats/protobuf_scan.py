@@ -25,7 +25,7 @@ from stele.spark.decode.formats.plans import ColumnPlan, ListPlan, MapPlan, Scal
 from stele.spark.engines.arrow import Column, as_buffer
 from stele.spark.engines.vm import Frames, split_frames
 from stele.spark.engines.vm.jit import compile_kernel
-from stele.spark.engines.vm.kernel import is_utf8
+from stele.spark.engines.vm.kernel import is_utf8, read_bits, to_signed
 
 if TYPE_CHECKING:
     from google.protobuf.descriptor import Descriptor, FieldDescriptor
@@ -40,18 +40,8 @@ _BAD = -1
 @compile_kernel
 def read_varint(source: Any, at: int, end: int) -> tuple[int, int]:
     """(bits, next position) of an integer; the position is -1 for one that does not end, or has more than 64 bits."""
-    bits = np.uint64(0)
-    shift = np.uint64(0)
-    while at < end:
-        byte = source[at]
-        at += 1
-        if shift == np.uint64(63) and byte > 1:
-            return np.int64(0), _BAD  # type: ignore[return-value]  # an int to numba
-        bits |= np.uint64(byte & np.uint8(127)) << shift
-        if byte < 128:
-            return np.int64(bits), at  # type: ignore[return-value]  # likewise
-        shift += np.uint64(7)
-    return np.int64(0), _BAD  # type: ignore[return-value]  # likewise
+    bits, at, reason = read_bits(source, at, end)
+    return to_signed(bits), at if reason == 0 else _BAD
 
 
 @compile_kernel

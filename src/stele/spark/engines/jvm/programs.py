@@ -2,8 +2,8 @@
 
 Steps as the lists of instructions that the jar runs; each names its parts by their places in the list, parts first.
 
-Reading (`Steps.java`). A width is how a value lies in Spark's rows: see `width`. A size is as in `steps.Text`, -1 for
-a length in front.
+Reading (`Steps.java`). A width is how a value lies in Spark's rows: see `width`. A size is as in `steps.ReadBytes`,
+-1 for a length in front.
 
     number        wire, column's type or "", multiply, divide, limit
     text          whether it is wanted, size, whether it must be UTF-8

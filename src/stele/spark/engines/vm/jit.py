@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import os
+import re
+import shutil
 import stat
 import tempfile
+import time
 from collections.abc import Callable
 from contextlib import suppress
 from functools import cache
 from hashlib import sha256
 from pathlib import Path
-from typing import Any, ParamSpec, TypeVar
+from typing import Any, Final, ParamSpec, TypeVar
+from uuid import uuid4
 
 from stele import __version__
 from stele.errors import NotInstalled
@@ -27,6 +31,10 @@ _WRITABLE_BY_OTHERS = stat.S_IWGRP | stat.S_IWOTH
 
 
 _ENGINES = Path(__file__).parent.parent
+
+UNUSED_DAYS: Final = 30
+"""Days without use after which the kernels of other sources are removed."""
+_OF_SOURCES: Final = re.compile(r".+-[0-9a-f]{16}(\.removed-[0-9a-f]+)?")
 
 
 @cache
@@ -46,7 +54,8 @@ def cache_folder() -> Path:
     """Return where compiled kernels of these sources are kept.
 
     That is below `STELE_CACHE_DIR`, else the user's cache, else a private temporary folder. Each state of the sources
-    has a folder of its own: several releases may share a cache, and none loads what another one compiled.
+    has a folder of its own: several releases may share a cache, and none loads what another one compiled. Those that
+    nobody used for `UNUSED_DAYS` are removed.
 
     A package folder may be read-only and a Spark worker may have no home, so neither is relied upon.
     """
@@ -61,6 +70,7 @@ def cache_folder() -> Path:
             folder.parent.mkdir(parents=True, exist_ok=True)
             kernels = folder / "numba" / digest_sources()
             if all(_make_private(each) for each in (folder, kernels.parent, kernels)):
+                _tidy_cache(kernels)
                 return kernels
     return Path(tempfile.mkdtemp(prefix="stele-cache-"))
 
@@ -72,10 +82,39 @@ def _make_private(folder: Path) -> bool:
     """
     with suppress(FileExistsError):
         folder.mkdir(mode=0o700)
+    return _is_private(folder)
+
+
+def _is_private(folder: Path) -> bool:
+    """Whether it is a folder and no link, and ours alone to write to. Raises `OSError`."""
     found = folder.lstat()
     if not stat.S_ISDIR(found.st_mode) or not os.access(folder, os.W_OK):
         return False
     return not hasattr(os, "getuid") or (found.st_uid == os.getuid() and not found.st_mode & _WRITABLE_BY_OTHERS)
+
+
+@cache
+def _tidy_cache(kernels: Path) -> None:
+    """Note that kernels are used, and remove those beside them that nobody used for long; once in a process.
+
+    A folder gets another name before it goes, so that no other process finds half of it: numba compiles what it does
+    not find.
+    """
+    with suppress(OSError):
+        os.utime(kernels)
+        oldest = time.time() - UNUSED_DAYS * 24 * 3600
+        for folder in kernels.parent.iterdir():
+            if folder == kernels or not _OF_SOURCES.fullmatch(folder.name):
+                continue
+            with suppress(OSError):  # another process removes it, too
+                if _is_private(folder) and _find_last_use(folder) < oldest:
+                    name = folder.name.partition(".removed-")[0]
+                    shutil.rmtree(folder.rename(folder.with_name(f"{name}.removed-{uuid4().hex}")))
+
+
+def _find_last_use(folder: Path) -> float:
+    """Return when a process last used the kernels of a folder, or added one, in seconds since 1970."""
+    return max(path.lstat().st_mtime for path in (folder, *folder.rglob("*")))
 
 
 def compile_kernel(function: Callable[P, T]) -> Callable[P, T]:

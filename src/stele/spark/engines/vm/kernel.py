@@ -102,20 +102,38 @@ def to_signed(bits: Any) -> int:
 
 
 @compile_kernel
-def read_varint(source: Bytes, at: int, end: int) -> tuple[int, int, int]:
-    """(value, next position, reason) of a zig-zag integer of at most 64 bits."""
+def read_bits(source: Bytes, at: int, end: int) -> tuple[Any, int, int]:
+    """(bits, next position, reason) of an integer of at most 64 bits, seven in a byte, the low ones first."""
     bits = np.uint64(0)
     shift = np.uint64(0)
     while at < end:
         byte = source[at]
         at += 1
         if shift == np.uint64(63) and byte > 1:
-            return 0, at, BAD_VARINT
+            return np.uint64(0), at, BAD_VARINT
         bits |= np.uint64(byte & np.uint8(127)) << shift
         if byte < 128:
-            return to_signed(bits >> np.uint64(1)) ^ -to_signed(bits & np.uint64(1)), at, 0
+            return bits, at, 0
         shift += np.uint64(7)
-    return 0, at, TRUNCATED
+    return np.uint64(0), at, TRUNCATED
+
+
+@compile_kernel
+def read_varint(source: Bytes, at: int, end: int) -> tuple[int, int, int]:
+    """(value, next position, reason) of a zig-zag integer of at most 64 bits."""
+    bits, at, reason = read_bits(source, at, end)
+    return to_signed(bits >> np.uint64(1)) ^ -to_signed(bits & np.uint64(1)), at, reason
+
+
+@compile_kernel
+def read_length(source: Bytes, at: int, end: int, length: int) -> tuple[int, int, int]:
+    """(bytes, their position, reason) of a value; length is fixed, `REST` or, where it stands in the data, negative."""
+    if length == op.REST:
+        return end - at, at, 0
+    if length >= 0:
+        return length, at, TRUNCATED if length > end - at else 0
+    length, at, reason = read_varint(source, at, end)
+    return length, at, BAD_LENGTH if reason == 0 and (length < 0 or length > end - at) else reason
 
 
 @compile_kernel
@@ -290,15 +308,7 @@ def decode_rows(  # noqa: PLR0915 - see below
                 put_word(fill, columns, a, value)
                 pc += 1
             elif opcode == op.TEXT:
-                length = code[pc, 2]
-                if length == op.REST:
-                    length = end - at
-                elif length < 0:
-                    length, at, reason = read_varint(source, at, end)
-                    if reason == 0 and (length < 0 or length > end - at):
-                        reason = BAD_LENGTH
-                elif length > end - at:
-                    reason = TRUNCATED
+                length, at, reason = read_length(source, at, end, code[pc, 2])
                 if reason == 0 and code[pc, 3] != 0 and not is_utf8(source, at, at + length):
                     reason = BAD_UTF8
                 if reason != 0:
@@ -340,15 +350,7 @@ def decode_rows(  # noqa: PLR0915 - see below
                     put_word(fill, columns, a, jumps[code[pc, 2] + value])
                 pc += 1
             elif opcode == op.DECIMAL or opcode == op.DIGITS:  # noqa: PLR1714 - as above
-                length = code[pc, 2]
-                if length == op.REST:
-                    length = end - at
-                elif length < 0:
-                    length, at, reason = read_varint(source, at, end)
-                    if reason == 0 and (length < 0 or length > end - at):
-                        reason = BAD_LENGTH
-                elif length > end - at:
-                    reason = TRUNCATED
+                length, at, reason = read_length(source, at, end, code[pc, 2])
                 if reason == 0 and opcode == op.DECIMAL:
                     reason = put_decimal(fill, columns, a, source, at, length, program.powers, code[pc, 3])
                 elif reason == 0:

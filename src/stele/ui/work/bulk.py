@@ -1,0 +1,193 @@
+"""Several subjects at once: delete them softly, set their policy, or save them as a file."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+import msgspec
+from litestar import Request, Response, post
+from litestar.handlers import HTTPRouteHandler
+
+from stele.apis.http.access import Place, access
+from stele.core import queries
+from stele.core.access import Operation, subject_resource
+from stele.core.commands import DeleteMode, DeleteSubject
+from stele.core.model import SettingsLevel, SubjectKey
+from stele.core.policy import POLICIES
+from stele.core.policy_json import PolicyJson
+from stele.errors import InUse, InvalidRequest, SteleError, TooLarge
+from stele.service.policies import PolicyChange, change_policy, parse_level_name
+from stele.ui.forms import CHANGES_NOTHING, FieldProblem, Form, FormPage, read_form
+from stele.ui.links import qualify_name, subject_path
+from stele.ui.pages import Page, PageRequest, Site
+from stele.ui.work.deletion import list_bindings
+from stele.ui.work.dumps import write_dump
+from stele.ui.work.policy import INHERIT
+from stele.ui.work.register import VIA
+
+MOST_SUBJECTS: Final = 200
+"""Subjects that are changed at once."""
+_ACTIONS: Final = ("show", "delete", "policy")
+
+
+class ChosenSubject(msgspec.Struct, frozen=True):
+    """A subject that was chosen.
+
+    qualified  its name, with the namespace
+    path       of its page, below `/ui`
+    versions   active ones
+    policy     in force, or the nearest stricter one that has a common name
+    done       what was done to it: `deleted` or `policy`; '' for nothing
+    problem    why nothing was done; '' where nothing was to be done, or it was
+    """
+
+    namespace: str
+    name: str
+    qualified: str
+    path: str
+    versions: int
+    policy: str
+    done: str = ""
+    problem: str = ""
+
+
+class BulkPage(msgspec.Struct, frozen=True):
+    """Subjects that were chosen, and what can be done with all of them.
+
+    action    what was done: `show`, `delete` or `policy`
+    hidden    subjects that were chosen and that the caller may not read: nothing is done to them
+    policies  those to choose from
+    refusal   why these pages change nothing; '' where they do
+    """
+
+    subjects: Sequence[ChosenSubject]
+    action: str
+    policies: Sequence[str]
+    refusal: str
+    hidden: int = 0
+    problems: Sequence[FieldProblem] = ()
+
+
+async def view_bulk(page: PageRequest) -> BulkPage:
+    """Show what can be done with several subjects; they are chosen in the list."""
+    return BulkPage((), "show", (INHERIT, *POLICIES), page.find_refusal(Operation.DELETE) * page.options.read_only)
+
+
+async def submit_bulk(page: PageRequest, form: Form) -> BulkPage:
+    """Show the subjects that were chosen, delete them softly, or set their policy; each succeeds or fails alone."""
+    action = form.get("action", "show")
+    if action not in _ACTIONS:
+        raise InvalidRequest(f"action is one of {', '.join(_ACTIONS)}")
+    chosen = _read_keys(form)
+    keys = [key for key in chosen if page.registry.access.can_read(key)]
+    empty = msgspec.structs.replace(await view_bulk(page), action=action, hidden=len(chosen) - len(keys))
+    if not chosen:
+        return msgspec.structs.replace(empty, problems=[FieldProblem("", "Choose at least one subject in the list.")])
+    problems: dict[SubjectKey, str] = {}
+    if action == "delete":
+        problems = await _delete_subjects(page, keys)
+    elif action == "policy":
+        policy = form.get("policy")
+        if policy not in empty.policies:
+            problem = FieldProblem("policy", f"The policy is one of {', '.join(empty.policies)}.")
+            return msgspec.structs.replace(empty, subjects=await _describe_subjects(page, keys), problems=[problem])
+        problems = await _set_policies(page, keys, policy)
+    done = "" if action == "show" else {"delete": "deleted", "policy": "policy"}[action]
+    subjects = [
+        msgspec.structs.replace(row, done="" if problem else done, problem=problem)
+        for row in await _describe_subjects(page, keys)
+        for problem in [problems.get(SubjectKey(row.namespace, row.name), "")]
+    ]
+    return msgspec.structs.replace(empty, subjects=subjects)
+
+
+def _read_keys(form: Form) -> list[SubjectKey]:
+    """Return the subjects of a form, each once. Raises `InvalidName`, `InvalidRequest`, `TooLarge`."""
+    keys = []
+    for name in form.get_all("subject"):
+        level = parse_level_name(name)
+        if level.namespace is None or level.subject is None:
+            raise InvalidRequest(f"'{name[:100]}' names no subject")
+        keys.append(SubjectKey(level.namespace, level.subject))
+    if len(keys) > MOST_SUBJECTS:
+        raise TooLarge(f"{len(keys)} subjects were chosen: {MOST_SUBJECTS} are changed at once")
+    return list(dict.fromkeys(keys))
+
+
+async def _describe_subjects(page: PageRequest, keys: Sequence[SubjectKey]) -> list[ChosenSubject]:
+    """Return what a caller who may read some subjects sees of them."""
+    state = await page.registry.fresh_state()
+    rows = []
+    for key in keys:
+        versions = len(queries.list_versions(state.find_subject(key)))
+        policy = queries.policy_for(state, key).nearest_name
+        rows.append(ChosenSubject(key.namespace, key.name, qualify_name(key), subject_path(key), versions, policy))
+    return rows
+
+
+async def _delete_subjects(page: PageRequest, keys: Sequence[SubjectKey]) -> dict[SubjectKey, str]:
+    """Delete subjects softly, those that others refer to after those others; return why some are left."""
+    problems: dict[SubjectKey, str] = {}
+    waiting = list(keys)
+    while waiting:
+        in_use: dict[SubjectKey, str] = {}
+        for key in waiting:
+            if refusal := page.find_refusal(Operation.DELETE, subject_resource(key)):
+                problems[key] = refusal
+                continue
+            state = await page.registry.fresh_state()
+            seen = queries.bindings_of(state, [key])
+            if list_bindings(state, key, queries.list_versions(state.find_subject(key))):
+                problems[key] = "A topic, table or stream is bound to it: end that first."
+                continue
+            try:
+                await page.registry.execute(DeleteSubject(key, DeleteMode.SOFT, seen), via=VIA)
+            except InUse as error:
+                in_use[key] = f"Other schemas refer to version {error.version}."
+            except SteleError as error:
+                problems[key] = str(error)
+        if len(in_use) == len(waiting):
+            return problems | in_use
+        waiting = list(in_use)
+    return problems
+
+
+async def _set_policies(page: PageRequest, keys: Sequence[SubjectKey], chosen: str) -> dict[SubjectKey, str]:
+    """Set the policy of subjects; return why that of some stays."""
+    problems: dict[SubjectKey, str] = {}
+    policy = None if chosen == INHERIT else PolicyJson.from_policy(POLICIES[chosen])
+    for key in keys:
+        level = SettingsLevel(*key)
+        if refusal := page.find_refusal(Operation.CHANGE_POLICY, subject_resource(key)):
+            problems[key] = refusal
+            continue
+        own = (await page.registry.fresh_state()).settings_at(level)
+        try:
+            await change_policy(page.registry, level, PolicyChange(policy, own.ruleset if own else None), via=VIA)
+        except SteleError as error:
+            problems[key] = str(error)
+    return problems
+
+
+def create_routes(site: Site) -> list[HTTPRouteHandler]:
+    """Return the endpoint that sends chosen subjects as a file."""
+    right = access(Operation.EXPORT, Place.REGISTRY) | {CHANGES_NOTHING: True}
+
+    @post("/ui/bulk/download", opt=right, status_code=200)
+    async def download_subjects(request: Request[Any, Any, Any]) -> Response[bytes]:
+        # POST /ui/bulk/download
+        """Send the versions of chosen subjects as a dump of a topic."""
+        keys = set(_read_keys(await read_form(request)))
+        await site.registry.fresh_state()
+        body = await site.registry.run_stateless(write_dump, site.registry, lambda each: each.subject.key in keys)
+        headers = {"content-disposition": 'attachment; filename="schemas.dump"'}
+        return Response(body, media_type="application/jsonl", headers=headers)
+
+    return [download_subjects]
+
+
+def list_form_pages() -> list[FormPage]:
+    """Return the pages of this module."""
+    right = access(Operation.LIST, Place.LIST)
+    return [FormPage(Page("/ui/bulk", view_bulk, "bulk.html.j2", right, menu="/subjects"), submit_bulk, right)]
