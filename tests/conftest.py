@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import faulthandler
+import gc
 import os
 from collections.abc import Iterator
 from pathlib import Path
@@ -33,15 +34,39 @@ def java_machine() -> Iterator[JavaMachine]:
     machine.close()
 
 
-LONGEST_FIRST: Final = ("test_docs.py", "test_walkthrough.py", "spark", "interop", "system", "property", "conformance")
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_collection() -> Iterator[None]:
+    """Let Python look for no garbage while it collects tests: all that it makes then stays to the end."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.enable()
+        gc.freeze()
+
+
+LONGEST_FIRST: Final = (
+    "test_docs.py",
+    "test_walkthrough.py",
+    "spark",
+    "interop",
+    "system",
+    "unit/spark",
+    "property",
+    "conformance",
+)
 """Files and folders by the time of their tests; the rest, seconds each, comes last and fills the gaps."""
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Put the files that take longest in front: workers take files in this order, and so end together."""
     here = Path(__file__).parent
-    ranks = {name: rank for rank, name in enumerate(LONGEST_FIRST)}
-    items.sort(key=lambda item: ranks.get(item.path.relative_to(here).parts[0], len(ranks)))
+    ranks: dict[Path, int] = {}
+    for path in {item.path for item in items}:
+        name = f"{path.relative_to(here).as_posix()}/"
+        found = (rank for rank, each in enumerate(LONGEST_FIRST) if name.startswith(f"{each}/"))
+        ranks[path] = next(found, len(LONGEST_FIRST))
+    items.sort(key=lambda item: ranks[item.path])
 
 
 def pytest_make_parametrize_id(val: object, argname: str) -> str | None:

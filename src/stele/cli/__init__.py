@@ -1,5 +1,6 @@
 """The command line: one file per noun. Exit code 0 only when a command did what was asked."""
 
+import gc
 import sys
 
 
@@ -10,8 +11,10 @@ def main() -> None:
 
         sys.stdout.write(f"stele {__version__}\n")
         return
+    gc.disable()  # What is loaded stays: looking for garbage in it takes a sixth of the time.
     from stele.cli.app import app
 
+    gc.enable()
     app()
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Annotated
@@ -67,10 +68,12 @@ def serve(
 
     Every other setting comes from STELE_* variables or the TOML file: see docs/reference/settings.md.
     """
+    gc.disable()  # as in `stele.cli.main`
     from stele.server.addresses import is_loopback
     from stele.server.run import run_server
     from stele.server.settings import load_settings
 
+    gc.enable()
     # An empty list is an option that was not given.
     flags = {name: value if value != [] else None for name, value in asdict(options).items()}
     with exit_on_error():
