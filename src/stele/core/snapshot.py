@@ -264,8 +264,9 @@ class _Pieces:
         self._data = memoryview(data)
         self._at = self._given_back = 0
         owner = self._data.obj
-        is_whole_map = isinstance(owner, mmap.mmap) and len(owner) == len(self._data)
-        self._pages = owner if is_whole_map and hasattr(mmap, "MADV_DONTNEED") else None
+        self._pages: mmap.mmap | None = None
+        if isinstance(owner, mmap.mmap) and len(owner) == len(self._data) and hasattr(mmap, "MADV_DONTNEED"):
+            self._pages = owner
 
     def read(self, length: int) -> memoryview:
         """Return the next piece, and forget those before. Raises ValueError when there is less."""
