@@ -14,6 +14,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import json
+import os
 import subprocess
 import sys
 import tempfile
@@ -60,7 +61,9 @@ def measure_start(kind: str, url: str, shape: Shape, folder: Path) -> Row:
     command = [sys.executable, "-m", "stele.cli", "serve", "--store", url, "--port", str(port)]
     command += ["--log-level", "error", "--state-dir", str(folder / f"state-{kind}")]
     started = time.perf_counter()
-    process = subprocess.Popen(command, stdout=subprocess.DEVNULL)
+    # On a busy machine the list of all names may take longer than a request may.
+    environ = {**os.environ, "STELE_REQUEST_SECONDS": str(_PATIENCE)}
+    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, env=environ)
     try:
         while not is_ready(port):
             assert process.poll() is None, kind
