@@ -261,7 +261,6 @@ class State:
             block = []
         self.loose[:] = block
         self._measured = (0, 0)
-        self.contents.sort_added()
 
     def _fills_a_block(self) -> bool:
         """Whether the loose texts may be enough for a block; looks only at those it has not seen before."""

@@ -675,6 +675,7 @@ class Registry:
                 self.state, self._snapshot_seq = await asyncio.to_thread(decode_snapshot, stored)
                 del stored
             await self._catch_up()
+            self.state.contents.sort_added()
         finally:
             gc.enable()
             gc.freeze()

@@ -6,7 +6,7 @@ in its log. `ruleset_impact` tells beforehand what taking one over would change.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import msgspec
