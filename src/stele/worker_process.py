@@ -14,7 +14,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import BinaryIO, Final, cast
 
-_OWN_FOLDER: Final = str(Path(__file__).parent.parent)
+OWN_FOLDER: Final = str(Path(__file__).parent.parent)
+"""Where a script finds Stele: an isolated process knows no paths but those it is told."""
 _NICENESS: Final = 5
 """Added to the priority number of a worker: where processors are short, the server's event loop comes first."""
 
@@ -22,13 +23,10 @@ _NICENESS: Final = 5
 class WorkerProcess:
     """One running process. Raises OSError when it cannot be started."""
 
-    def __init__(self, script: str, argument: str) -> None:
-        """Start the script isolated (`python -I`).
-
-        Its arguments are the folders in which it finds Stele (for `worker_limits`) and its other packages.
-        """
+    def __init__(self, script: str, *arguments: str) -> None:
+        """Start the script isolated (`python -I`); its arguments tell it where its packages are."""
         self._process = subprocess.Popen(
-            [sys.executable, "-I", script, _OWN_FOLDER, argument],
+            [sys.executable, "-I", script, *arguments],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,

@@ -19,7 +19,7 @@ import jsonschema_rs
 from stele.errors import Unavailable
 from stele.formats.jsonschema import engine_worker
 from stele.formats.jsonschema.json_text import Json, write_json
-from stele.worker_process import WorkerProcess
+from stele.worker_process import OWN_FOLDER, WorkerProcess
 
 
 class EngineProcess:
@@ -59,7 +59,8 @@ class EngineProcess:
     @staticmethod
     def _start_process() -> WorkerProcess:
         try:
-            return WorkerProcess(engine_worker.__file__, str(Path(jsonschema_rs.__file__).parent.parent))
+            libraries = str(Path(jsonschema_rs.__file__).parent.parent)
+            return WorkerProcess(engine_worker.__file__, OWN_FOLDER, libraries)
         except OSError as error:
             raise Unavailable("the process for JSON Schema could not be started") from error
 

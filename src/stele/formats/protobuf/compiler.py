@@ -25,7 +25,7 @@ from typing import NamedTuple
 from stele.errors import MalformedSchema, NotInstalled, Unavailable, UnresolvedReference
 from stele.formats.json_reader import line_and_column
 from stele.formats.protobuf import compiler_worker
-from stele.worker_process import WorkerProcess
+from stele.worker_process import OWN_FOLDER, WorkerProcess
 
 DEADLINE = 10.0
 """Seconds one schema may take on the wall clock; `compiler_worker.PROCESSOR_LIMIT` ends busy ones before."""
@@ -53,7 +53,7 @@ class _CompilerProcess(WorkerProcess):
 
     def __init__(self) -> None:
         self._folder = ""
-        super().__init__(compiler_worker.__file__, str(compiler_folder().parent))
+        super().__init__(compiler_worker.__file__, OWN_FOLDER, str(compiler_folder().parent))
         files = [part for name, text in builtin_sources().items() for part in (os.fsencode(name), text)]
         self._folder = os.fsdecode(self.send_and_receive(files)[0])
 
