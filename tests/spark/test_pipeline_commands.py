@@ -152,7 +152,7 @@ def test_watching(registry: LocalRegistry, tmp_path: Path, monkeypatch: pytest.M
     lines = run_command("status", file, "--watch", "2", "-o", "json").stdout.splitlines()
     assert [json.loads(line)["running"] for line in lines] == [False] * 3
     assert pauses == [2.0] * 3
-    assert "too much" in run_command("status", file, "--watch", "2", "--plan", code=2).stderr
+    assert "exclude one another" in run_command("status", file, "--watch", "2", "--plan", code=2).stderr
 
 
 def test_the_first_file(registry: LocalRegistry, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

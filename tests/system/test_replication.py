@@ -221,7 +221,7 @@ def test_nodes_share_replications_and_take_over(tmp_path: Path, servers: dict[st
             wait_for(lambda name=name: bool(find_node(two, name)), True)
         nodes = Counter(find_node(two, name) for name in names)
         assert len(nodes) == 2, nodes
-        assert sorted(count_here(client) for client in (one, two)) == sorted(nodes.values())
+        wait_for(lambda: sorted(count_here(client) for client in (one, two)), sorted(nodes.values()))
         for name in names:
             register(a, f"{name}-x")
         for name in names:
@@ -237,7 +237,7 @@ def test_nodes_share_replications_and_take_over(tmp_path: Path, servers: dict[st
             wait_for(lambda name=name: two.get(f"/subjects/{name}-y/versions/1").status_code, 200)
         assert time.monotonic() - killed < 10
         assert len({find_node(two, name) for name in names}) == 1
-        assert count_here(two) == 3
+        wait_for(lambda: count_here(two), 3)
         rows = [row for row in two.get("/api/journal?limit=1000").json()["entries"] if row["kind"] == "registered"]
         assert Counter(row["subject"] for row in rows) == dict.fromkeys((f"{n}-{x}" for n in names for x in "xy"), 1)
         for name in names:

@@ -139,7 +139,7 @@ def test_one_version_after_the_other(pair: tuple[Box, Box], monkeypatch: pytest.
     play(one.http, EVERYTHING)
     whole = registry_reader.read_registry(one.client)
     monkeypatch.setattr(registry_reader, "_list_versions", serve_nothing)
-    with pytest.raises(InvalidRequest, match="aa-user stands for zz-base"):
+    with pytest.raises(InvalidRequest, match="aa-user is an alias of zz-base"):
         registry_reader.read_registry(one.client)
     play(one.http, [Step("PUT", "/mode", {"mode": "READWRITE"}), Step("PUT", "/config/aa-user", {"alias": None})])
     monkeypatch.undo()
