@@ -116,15 +116,16 @@ def find_origins(links: list[tuple[int, str, int]], site: int) -> set[int]:
         found |= more
 
 
-def list_uris(site: Site, prefix: str) -> list[str]:
-    """URIs of the live versions of subjects that begin so, sorted."""
+def list_versions(site: Site, prefix: str) -> list[tuple[str, str]]:
+    """URIs and uids of the live versions of subjects that begin so, sorted: the next life of a URI has another uid."""
     rows = site.client.post("/api/versions/read", json={}).json()["versions"]
-    return sorted(row["uri"] for row in rows if "state" not in row and row["subject"].startswith(prefix))
+    chosen = (row for row in rows if "state" not in row and row["subject"].startswith(prefix))
+    return sorted((row["uri"], row["uid"]) for row in chosen)
 
 
 @pytest.mark.parametrize("topology", TOPOLOGIES)
 def test_every_topology_converges(sites: list[Site], topology: str) -> None:
-    """Links are cut both ways while versions come, go and come again: all have the same URIs, each of them once."""
+    """Links are cut both ways while versions come, go and come again: all have the same versions, each of them once."""
     links, prefix = TOPOLOGIES[topology], topology.replace(" ", "-")
     for at, way, other in links:
         url = f"http://127.0.0.1:{sites[other].port}"
@@ -151,13 +152,13 @@ def test_every_topology_converges(sites: list[Site], topology: str) -> None:
             sites[0].network.heal(Link.STORE)
             sites[2].network.heal(Link.STORE)
     own = [
-        [uri for uri in list_uris(site, prefix) if uri.startswith(f"http://site-{number}.example")]
+        [row for row in list_versions(site, prefix) if row[0].startswith(f"http://site-{number}.example")]
         for number, site in enumerate(sites)
     ]
     assert [len(rows) for rows in own] == [6, 4, 6]
     for number, site in enumerate(sites):
-        expected = sorted(uri for origin in find_origins(links, number) for uri in own[origin])
-        wait_for(lambda site=site: list_uris(site, prefix), expected, 120)  # type: ignore[misc]  # bound now
+        expected = sorted(row for origin in find_origins(links, number) for row in own[origin])
+        wait_for(lambda site=site: list_versions(site, prefix), expected, 120)  # type: ignore[misc]  # bound now
         for origin in find_origins(links, number):
             assert site.client.get(f"/subjects/{prefix}-{origin}-0/versions/latest").json()["schema"] == '"int"'
     for at, way, other in links:

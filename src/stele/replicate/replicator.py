@@ -52,6 +52,10 @@ _MANY_GONE: Final = 100
 """Versions that are not taken away because of the silence of a source that lists nothing at all of its own."""
 _MOST_ROUNDS: Final = 50
 """How far references are followed that lead out of what is replicated."""
+_MOST_COMPARISONS: Final = 3
+"""How often subjects are compared that change at the target while a plan for them is carried out."""
+_PLANNED_CODES: Final = frozenset({ConflictCode.AUTHORITY_DIFFERS, ConflictCode.NUMBER_TAKEN, ConflictCode.URI_TAKEN})
+"""What a plan tells by itself: a target that tells it of a planned version has changed since the comparison."""
 
 
 class Scope(NamedTuple):
@@ -101,6 +105,15 @@ class ReplicationOutcome(NamedTuple):
     conflicts: tuple[ReplicationConflict, ...] = ()
     position: str = ""
     settings: int = 0
+
+    def add(self, later: ReplicationOutcome) -> ReplicationOutcome:
+        """Return the outcome of this and of a later comparison of the same subjects."""
+        return later._replace(
+            registered=self.registered + later.registered,
+            removed=self.removed + later.removed,
+            mapped=self.mapped + later.mapped,
+            settings=self.settings + later.settings,
+        )
 
 
 class SourceEmptied(Conflict):
@@ -253,7 +266,20 @@ class Replicator:
 
     def synchronize(self, subjects: Sequence[SubjectName] | None = None) -> ReplicationOutcome:
         """Compare and apply, once. Raises `SteleError` where a registry does not answer."""
-        return self.apply(*self.make_plan(subjects))
+        return self._apply_to_moving_target(*self.make_plan(subjects), subjects)
+
+    def _apply_to_moving_target(
+        self, plan: ReplicationPlan, position: str, subjects: Sequence[SubjectName] | None
+    ) -> ReplicationOutcome:
+        """Carry out a plan; where another replication has changed the target meanwhile, compare again and go on."""
+        outcome = self.apply(plan, position)
+        for _ in range(_MOST_COMPARISONS - 1):
+            planned = {row.uid for row in plan.versions}
+            if not any(row.uid in planned and row.code in _PLANNED_CODES for row in outcome.conflicts):
+                break
+            plan, _ = self.make_plan(subjects)
+            outcome = outcome.add(self.apply(plan, position))
+        return outcome
 
     def apply(self, plan: ReplicationPlan, position: str = "") -> ReplicationOutcome:
         """Carry out a plan. Raises `SteleError` where a registry does not answer."""
@@ -339,7 +365,7 @@ class Replicator:
         while not plan.is_empty and not observer.claim():
             observer.sleep(_OTHER_NODE_SECONDS)
             plan, began = self.make_plan(chosen)
-        outcome = self.apply(plan, began)
+        outcome = self._apply_to_moving_target(plan, began, chosen)
         outcome = outcome._replace(position=position or outcome.position)
         observer.note_pass(outcome, subjects)
         return outcome.position

@@ -12,12 +12,13 @@ import pytest
 from stele.client import Retry, Schema, SchemaRegistryClient
 from stele.errors import SteleError
 from stele.protocol.confluent import SchemaReference as Reference
-from stele.protocol.replication import ConflictCode, ReplicaState
+from stele.protocol.replication import ConflictCode, ImportAnswer, ReplicaImportRequest, ReplicaState
 from stele.replicate.cncf_source import CncfSource
 from stele.replicate.confluent_source import ConfluentSource
 from stele.replicate.confluent_target import ConfluentTarget
 from stele.replicate.dump_target import ProcessMemory
 from stele.replicate.foreign_api import ForeignApi
+from stele.replicate.plan import ReplicationPlan
 from stele.replicate.replicator import ReplicationOutcome, Replicator, Scope, SourceEmptied
 from stele.replicate.stele_registry import HttpApi, SteleRegistry
 from stele.replicate.xregistry_source import XRegistrySource
@@ -198,6 +199,33 @@ def test_recreation_between_two_looks(a: RegistryBox, b: RegistryBox, c: Registr
     assert replicate(b, c).conflicts == ()
     assert uris(a) == uris(b) == uris(c)
     assert c.client.version("x").text == '"long"'
+
+
+class _LateTarget(SteleRegistry):
+    """A target that another replication writes between the comparison and the first import."""
+
+    def __init__(self, box: RegistryBox, late: ReplicaImportRequest) -> None:
+        super().__init__(HttpApi(box.client), box.url)
+        self._late: ReplicaImportRequest | None = late
+
+    def apply(self, plan: ReplicationPlan) -> ImportAnswer:
+        if self._late is not None:
+            late, self._late = self._late, None
+            self._api.import_versions(late)
+        return super().apply(plan)
+
+
+def test_another_replication_brings_what_is_deleted_meanwhile(a: RegistryBox, b: RegistryBox) -> None:
+    """A version that is gone at its source arrives late on another way: the next life takes its place at once."""
+    a.client.register("s", Schema('"string"'))
+    old = stele(a).read(None, None, texts=True).rows
+    a.client.delete_subject("s")
+    a.client.delete_subject("s", permanent=True)
+    a.client.register("s", Schema('"int"'))
+    target = _LateTarget(b, ReplicaImportRequest([], old, [], []))
+    outcome = Replicator(stele(a), target).synchronize()
+    assert uris(b) == uris(a)
+    assert (outcome.registered, outcome.removed, outcome.conflicts) == (1, 1, ())
 
 
 def test_an_ended_incarnation_stays_readable_by_id(a: RegistryBox, b: RegistryBox) -> None:
