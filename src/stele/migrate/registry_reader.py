@@ -49,6 +49,7 @@ class ShownVersion(msgspec.Struct, frozen=True, rename="camel"):
     max_id: int | None = None
     ts: int | None = None
     aliases: list[str] | None = None
+    deleted: bool | None = None
 
     def to_version(self, *, deleted: bool) -> DumpVersion:
         """Return the version in its normal form."""
@@ -128,7 +129,10 @@ def _read_versions(client: SchemaRegistryClient, progress: Progress) -> tuple[li
     if listed is None:
         found, notes = _read_one_by_one(client, _list_subjects(client), progress)
         return found, set(), notes
-    live = {(row.subject, row.version) for row in _list_versions(client, deleted=False, progress=progress)}
+    # The second list is not asked for where the first one says it of each version.
+    says_it = all(row.deleted is not None for row in listed)
+    rows = listed if says_it else _list_versions(client, deleted=False, progress=progress)
+    live = {(row.subject, row.version) for row in rows if not row.deleted}
     found = [row.to_version(deleted=(row.subject, row.version) not in live) for row in listed]
     unlisted = sorted(set(_list_subjects(client)) - {row.subject for row in found})
     aliases = {alias for row in listed for alias in row.aliases or ()}

@@ -47,7 +47,7 @@ def _describe_confluent(state: State, version: Version) -> ClientView:
             ClientWord("subject", name),
             ClientWord("version", str(version.version_number)),
             ClientWord("id", str(version.schema.schema_id)),
-            ClientWord("guid", str(compute_guid(state, version.schema))),
+            ClientWord("guid", compute_guid(state, version.schema)),
             ClientWord("first bytes of a record", f"00 {version.schema.schema_id.to_bytes(4, 'big').hex(' ')}"),
         ),
         f"/subjects/{_quote(name)}/versions/{version.version_number}",

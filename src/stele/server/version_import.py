@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from stele.apis.confluent.guid import GuidIndex
-from stele.apis.confluent.name_lists import NameLists
+from stele.apis.confluent.known_lists import KnownLists
 from stele.apis.confluent.operations.bulk_import import apply_import
 from stele.apis.confluent.operations.schemas import AppState, Operations
 from stele.apis.confluent.options import ConfluentOptions
@@ -24,6 +24,6 @@ async def import_versions(
         rows: Versions after those they refer to, of subjects in IMPORT mode.
         options: Of the dialect.
     """
-    app_state = AppState(registry, options, GuidIndex(), Usage(registry), NameLists())
+    app_state = AppState(registry, options, GuidIndex(), Usage(registry), KnownLists())
     answer = await apply_import(Operations(app_state, {}), ImportRequest(list(rows)))  # type: ignore[arg-type]  # no request
     return answer.refused

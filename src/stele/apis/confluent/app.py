@@ -12,7 +12,7 @@ from litestar.di import Provide
 
 from stele.apis.confluent.errors import MEDIA_TYPE, create_error_handler
 from stele.apis.confluent.guid import GuidIndex
-from stele.apis.confluent.name_lists import NameLists
+from stele.apis.confluent.known_lists import KnownLists
 from stele.apis.confluent.names import parse_level
 from stele.apis.confluent.operations.schemas import AppState, Operations
 from stele.apis.confluent.options import ConfluentOptions
@@ -81,7 +81,7 @@ def find_resource(request: Request[Any, Any, Any]) -> Resource:
 def application(registry: Registry, options: ConfluentOptions | None = None, **litestar_options: Any) -> Litestar:
     """The dialect as an application of its own. Keyword arguments go to Litestar as they are."""
     options = options or ConfluentOptions()
-    app_state = AppState(registry, options, GuidIndex(), Usage(registry), NameLists())
+    app_state = AppState(registry, options, GuidIndex(), Usage(registry), KnownLists())
 
     def operations(request: Request[Any, Any, Any]) -> Operations:
         return Operations(app_state, request.scope)

@@ -27,17 +27,19 @@ def reference_subject(reference: Reference, space: str) -> str:
     return qualify_subject(reference.key) if reference.namespace else f":.:{reference.subject}"
 
 
-def compute_guid(state: State, schema: SchemaEntry) -> UUID:
-    """The GUID of a registered schema."""
+def compute_guid(state: State, schema: SchemaEntry) -> str:
+    """The GUID of a registered schema, in the usual form with hyphens."""
     attached = schema.attachments
     md = hashlib.md5(state.get_text(schema.content), usedforsecurity=False)
     for reference in attached.references:
         md.update(reference.name.encode())
         md.update(reference_subject(reference, schema.namespace).encode())
         md.update(reference.version_number.to_bytes(4, "big", signed=True))
-    for piece in (*_hash_metadata(attached.metadata), *_hash_rule_set(attached.rule_set)):
-        md.update(piece if isinstance(piece, bytes) else piece.encode())
-    return UUID(bytes=md.digest())
+    if attached.metadata is not None or attached.rule_set is not None:
+        for piece in (*_hash_metadata(attached.metadata), *_hash_rule_set(attached.rule_set)):
+            md.update(piece if isinstance(piece, bytes) else piece.encode())
+    digits = md.hexdigest()  # `UUID` takes ten times as long, which lists would feel.
+    return f"{digits[:8]}-{digits[8:12]}-{digits[12:16]}-{digits[16:20]}-{digits[20:]}"
 
 
 def _hash_metadata(metadata: Metadata | None) -> Iterator[bytes | str]:
@@ -82,7 +84,7 @@ class GuidIndex:
         self._purges = 0
         self._counted: dict[str, int] = {}
         self._known: dict[tuple[str, int], SchemaEntry] = {}
-        self._found: dict[bytes, list[SchemaEntry]] = {}
+        self._found: dict[str, list[SchemaEntry]] = {}
 
     async def hash_new_entries(self, state: State, slices: TimeSlices) -> None:
         """Do most of the work of the next `find_schemas` before it, and let others run meanwhile."""
@@ -94,7 +96,7 @@ class GuidIndex:
     def find_schemas(self, state: State, guid: UUID) -> list[SchemaEntry]:
         """Every present schema of that GUID, the default space first, the others by name."""
         self._catch_up(state)
-        rows = [row for row in self._found.get(guid.bytes, ()) if self._is_present(state, row)]
+        rows = [row for row in self._found.get(str(guid), ()) if self._is_present(state, row)]
         return sorted(rows, key=lambda row: row.namespace)
 
     def _catch_up(self, state: State) -> None:
@@ -126,7 +128,7 @@ class GuidIndex:
         key = (row.namespace, row.schema_id)
         if self._known.get(key) is not row:
             self._known[key] = row
-            self._found.setdefault(compute_guid(state, row).bytes, []).append(row)
+            self._found.setdefault(compute_guid(state, row), []).append(row)
 
     def _forget_entries(self, gone: Callable[[SchemaEntry], bool]) -> None:
         self._known = {key: row for key, row in self._known.items() if not gone(row)}

@@ -6,6 +6,8 @@ from collections.abc import Callable, Iterator, Mapping
 from operator import itemgetter
 from typing import NamedTuple
 
+import msgspec
+
 from stele.apis.confluent.models import NONE, STRONG, TOPIC, WEAK, ExtendedSchema, SubjectVersionBody
 from stele.apis.confluent.names import NoSuchResource, PrefixFilter, context_name, parse_subject_key, qualify_subject
 from stele.apis.confluent.operations.associations import AssociationFilter, association_out
@@ -47,10 +49,19 @@ def has_versions(subject: Subject, *, deleted: bool, deleted_only: bool) -> bool
     return (retired and not live) if deleted_only else (live or (deleted and retired))
 
 
-def list_versions_of_subject(subject: Subject, *, deleted: bool, latest_only: bool, rule_type: str) -> list[Version]:
+class VersionFilter(NamedTuple):
+    """Which versions of a subject a list is about: soft-deleted ones too, only the last, only with a type of rule."""
+
+    deleted: bool
+    latest_only: bool
+    rule_type: str
+
+
+def list_versions_of_subject(subject: Subject, asked: VersionFilter) -> list[Version]:
     """Versions of a subject by number."""
-    rows = queries.list_versions(subject, queries.ACTIVE_OR_SOFT_DELETED if deleted else queries.ACTIVE_ONLY)
-    return [row for row in (rows[-1:] if latest_only else rows) if not rule_type or _has_rule(row, rule_type)]
+    rows = queries.list_versions(subject, queries.ACTIVE_OR_SOFT_DELETED if asked.deleted else queries.ACTIVE_ONLY)
+    rows = rows[-1:] if asked.latest_only else rows
+    return [row for row in rows if _has_rule(row, asked.rule_type)] if asked.rule_type else rows
 
 
 def _has_rule(version: Version, rule_type: str) -> bool:
@@ -146,9 +157,9 @@ def list_bindings_by_subject(state: State) -> Mapping[SubjectKey, list[Binding]]
 
 def extend_schema(schema: SubjectVersionBody, aliases: list[str], bindings: list[Binding]) -> ExtendedSchema:
     """A version with the names and the resources its subject has."""
-    members = {name: getattr(schema, name) for name in schema.__struct_fields__}
-    shown = [association_out(binding) for binding in bindings]
-    return ExtendedSchema(**{**members, "aliases": aliases, "associations": shown})
+    *members, _ = msgspec.structs.astuple(schema)  # Its aliases come last.
+    values = (*members, aliases, [association_out(binding) for binding in bindings])
+    return ExtendedSchema(*values)
 
 
 def list_contexts(state: State, prefix: str, access: AccessControl) -> Iterator[str]:

@@ -198,7 +198,7 @@ def version_out(
         subject=qualify_subject(version.subject.key),
         version=version.version_number,
         id=schema.schema_id,
-        guid=str(compute_guid(state, schema)) if full else "",
+        guid=compute_guid(state, schema) if full else "",
         schema_type=schema_type_out(version.kind.format, is_full=full),
         references=references_out(schema, style),
         metadata=schema.attachments.metadata,
@@ -224,7 +224,7 @@ def schema_out(
     return api.SchemaString(
         schema=text_out(state, schema) if text is None else text,
         schema_type=schema_type_out(schema.content.format, is_full=full),
-        guid=str(compute_guid(state, schema)) if full else "",
+        guid=compute_guid(state, schema) if full else "",
         references=references_out(schema, style),
         metadata=schema.attachments.metadata,
         rule_set=rule_set_out(schema.attachments.rule_set),
@@ -258,7 +258,7 @@ def registration_out(state: State, version: Version, style: RenderingOptions) ->
     return api.RegisterSchemaResponse(
         id=schema.schema_id,
         version=version.version_number,
-        guid=str(compute_guid(state, schema)) if full else "",
+        guid=compute_guid(state, schema) if full else "",
         schema_type=schema_type_out(version.kind.format, is_full=full),
         references=references_out(schema, style),
         metadata=schema.attachments.metadata,

@@ -21,7 +21,7 @@ def uuid_of(*pieces: bytes) -> UUID:
 
 async def guid(registry: Registry, gid: int, space: str = "") -> UUID:
     """The GUID of a registered schema."""
-    return compute_guid(registry.state, registry.state.namespaces[space].schema_entries[gid])
+    return UUID(compute_guid(registry.state, registry.state.namespaces[space].schema_entries[gid]))
 
 
 async def test_plain_text(registry: Registry, put: Put) -> None:

@@ -17,8 +17,8 @@ from stele.apis.confluent import karapace
 from stele.apis.confluent import models as api
 from stele.apis.confluent.errors import FailedLookup, RefusedChange, RefusedText
 from stele.apis.confluent.guid import GuidIndex
+from stele.apis.confluent.known_lists import KnownLists
 from stele.apis.confluent.metadata import equals_except_version_hint, find_reserved_name_violations
-from stele.apis.confluent.name_lists import NameLists
 from stele.apis.confluent.names import (
     SubjectRef,
     parse_subject,
@@ -91,7 +91,7 @@ class AppState(msgspec.Struct, frozen=True):
     options: ConfluentOptions
     guids: GuidIndex
     usage: Usage
-    names: NameLists
+    lists: KnownLists
 
 
 class SchemaDraft(msgspec.Struct, frozen=True):
@@ -117,7 +117,7 @@ class Operations:
         self.profile = app_state.options.differences
         self.guids = app_state.guids
         self.usage = app_state.usage
-        self.names = app_state.names
+        self.lists = app_state.lists
         self._scope = cast("MutableMapping[str, Any]", scope)
 
     def rendering_options(self, *, reference_format: str = "", find_tags: list[str] | None = None) -> RenderingOptions:

@@ -51,7 +51,7 @@ from stele.apis.confluent.params import (
 from stele.apis.confluent.translate import SCHEMA_TYPES, schema_out, text_out, version_out
 from stele.apis.http.access import NO_RIGHT_NEEDED, Place, access
 from stele.core.access import Operation
-from stele.core.model import Binding, SchemaEntry, Version
+from stele.core.model import Binding, SchemaEntry, SubjectKey, Version
 from stele.core.state import State
 from stele.errors import ContentNotFound
 
@@ -77,29 +77,34 @@ async def list_schemas(
     slices = operations.registry.time_slices
     access = operations.registry.access
     can_read = access.make_filter(Operation.READ)
-    subjects = await lists.list_subjects(slices, state, parse_prefix(subject_prefix, context))
+    prefix = parse_prefix(subject_prefix, context)
     wanted = lists.parse_association_filter(resource_type, association_types, lifecycles)
     known = lists.list_aliases(state, access.make_filter()) if is_true(aliases) else {}
     bindings = lists.list_bindings_by_subject(state) if wanted is not None else {}
     page = parse_page(offset, limit, operations.options.max_schemas)
-    rows: list[tuple[Version, list[Binding]]] = []
-    async for one in slices.iterate(subjects):
-        bound = [] if wanted is None else wanted.select_bindings(bindings.get(one.key, []))
-        if bound is not None and can_read(one.key):
-            found = lists.list_versions_of_subject(
-                one, deleted=is_true(deleted), latest_only=is_true(latest_only), rule_type=rule_type
-            )
-            rows += [(row, bound) for row in found]
-        if len(rows) >= page.stop:
-            break
+    asked = lists.VersionFilter(is_true(deleted), is_true(latest_only), rule_type)
+
+    def select_bindings(subject: SubjectKey) -> list[Binding] | None:
+        return [] if wanted is None else wanted.select_bindings(bindings.get(subject, []))
+
+    async def make_list() -> list[Version]:
+        return [
+            row
+            async for one in slices.iterate(await lists.list_subjects(slices, state, prefix))
+            if can_read(one.key) and select_bindings(one.key) is not None
+            for row in lists.list_versions_of_subject(one, asked)
+        ]
+
+    associated = (resource_type, tuple(association_types or ()), tuple(lifecycles or ()))
+    rows = await operations.lists.find_versions(state, (prefix, asked, associated, access.view_key), make_list)
     style = operations.rendering_options()
     return [
         lists.extend_schema(
             version_out(state, row, style, await operations.render_version(state, row, "")),
             known.get(row.subject.key, []),
-            bound,
+            select_bindings(row.subject.key) or [],
         )
-        async for row, bound in slices.iterate(rows[page])
+        async for row in slices.iterate(rows[page])
     ]
 
 

@@ -102,7 +102,7 @@ async def list_subjects(
             if lists.has_versions(subject, deleted=with_deleted, deleted_only=only) and is_shown(subject.key)
         ]
 
-    names = await operations.names.find_names(state, (prefix, with_deleted, only, access.view_key), make_list)
+    names = await operations.lists.find_subjects(state, (prefix, with_deleted, only, access.view_key), make_list)
     return slice_page(names, offset, limit, operations.options.max_items)
 
 
