@@ -185,6 +185,9 @@ class _Observer:
         """Wait."""
         time.sleep(seconds)
 
+    def note_part(self, outcome: ReplicationOutcome) -> None:
+        """Do nothing: the whole is printed."""
+
     def note_pass(self, outcome: ReplicationOutcome, subjects: frozenset[SubjectName] | None) -> None:
         """Print what was done."""
         self.note_waiting(outcome.position)

@@ -37,17 +37,26 @@ _numbers: Final = msgspec.json.Decoder(list[int])
 
 class _Row(msgspec.Struct):
     subject: str = ""
+    deleted: bool | None = None
 
 
 _row: Final = msgspec.json.Decoder(_Row)
 
 
+class _SeenRow(NamedTuple):
+    """A row of a list: its subject, whether it says that it is deleted (None: it does not say), and its digest."""
+
+    subject: str
+    deleted: bool | None
+    digest: bytes
+
+
 class _Page(NamedTuple):
-    """An answer that was seen: its tag, a digest of its body, and of each row the subject and a digest."""
+    """An answer that was seen: its tag, a digest of its body, and its rows."""
 
     tag: str
     digest: bytes
-    rows: tuple[tuple[str, bytes], ...]
+    rows: tuple[_SeenRow, ...]
 
 
 class _Seen(NamedTuple):
@@ -99,12 +108,19 @@ class ListWatcher:
     # --- by lists of versions -------------------------------------------------------------------------------------
 
     def _read_lists(self, now: float) -> _Seen:
-        """Return what both whole lists are. Raises `NotFound` for a registry without them."""
+        """Return what both whole lists are. Raises `NotFound` for a registry without them.
+
+        Where each row says whether its version is deleted, the list of those that are not says nothing more.
+        """
         digest = hashlib.sha256()
         is_paged, is_tagged = True, True
         counts = []
         subjects: dict[str, bytes] = {}
+        live: int | None = 0
         for deleted in ("true", "false"):
+            if deleted == "false" and live is not None:
+                counts.append(live)
+                break
             count = longest = 0
             previous = b""
             for _ in range(_MOST_PAGES):
@@ -116,9 +132,10 @@ class ListWatcher:
                 digest.update(page.digest)
                 previous = page.digest
                 count += len(page.rows)
-                for subject, row_digest in page.rows:
-                    seen = subjects.get(subject, b"") + row_digest + deleted.encode()
-                    subjects[subject] = hashlib.sha256(seen).digest()
+                for row in page.rows:
+                    seen = subjects.get(row.subject, b"") + row.digest + deleted.encode()
+                    subjects[row.subject] = hashlib.sha256(seen).digest()
+                    live = None if live is None or row.deleted is None else live + (not row.deleted)
                 is_tagged = is_tagged and bool(page.tag)
                 # A server may give fewer than it is asked for, so the first page is never known to be the last one.
                 if len(page.rows) < longest or not page.rows or not is_paged:
@@ -134,9 +151,7 @@ class ListWatcher:
         answer = self._api.get(path, {"if-none-match": known.tag} if known is not None and known.tag else None)
         if known is not None and answer.status_code == httpx.codes.NOT_MODIFIED:
             return known
-        rows = tuple(
-            (_read_subject(raw), hashlib.sha256(raw).digest()) for raw in self._api.decode(_rows.decode, answer)
-        )
+        rows = tuple(map(_read_row, self._api.decode(_rows.decode, answer)))
         page = _Page(answer.headers.get("etag", ""), hashlib.sha256(answer.content).digest(), rows)
         if page.tag:
             self._pages[path] = page
@@ -184,12 +199,13 @@ class ListWatcher:
             return []
 
 
-def _read_subject(row: msgspec.Raw) -> str:
-    """Return the subject of a row of a list; '' where it names none."""
+def _read_row(raw: msgspec.Raw) -> _SeenRow:
+    """Return what a row of a list says of itself; '' for its subject where it names none."""
     try:
-        return _row.decode(row).subject
+        row = _row.decode(raw)
     except msgspec.MsgspecError:
-        return ""
+        row = _Row()
+    return _SeenRow(row.subject, row.deleted, hashlib.sha256(raw).digest())
 
 
 def _name_changes(before: Mapping[str, object], found: Mapping[str, object], position: str) -> Changes:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Final, NamedTuple, Protocol
 
 from msgspec.structs import replace
@@ -45,7 +45,7 @@ _BURST_SECONDS: Final = 1.0
 RECHECK_SECONDS: Final = 300.0
 """How often everything is compared again, whatever the source told."""
 _POLL_SHARE: Final = 1.0
-"""A look at a polled source is followed by a pause of so many times its length, at least."""
+"""A look at a polled source is followed by a pause of so many times the time that reading took, at least."""
 _OTHER_NODE_SECONDS: Final = 1.0
 """Pause before a node looks again whether another one has done what is to be done."""
 _MANY_GONE: Final = 100
@@ -131,6 +131,10 @@ class Observer(Protocol):
         """Wait; raise something to end it all."""
         ...
 
+    def note_part(self, outcome: ReplicationOutcome) -> None:
+        """Take note of the counts of a part of the changes, which is applied; those of `note_pass` have them, too."""
+        ...
+
     def note_pass(self, outcome: ReplicationOutcome, subjects: frozenset[SubjectName] | None) -> None:
         """Take note that target and source are level, about these subjects or (None) about everything."""
         ...
@@ -138,6 +142,13 @@ class Observer(Protocol):
     def note_waiting(self, position: str) -> None:
         """Take note that there is nothing to do."""
         ...
+
+
+class _Look(NamedTuple):
+    """A comparison that was carried out: the position to go on from, and how long reading both registries took."""
+
+    position: str
+    reading_seconds: float
 
 
 class Replicator:
@@ -269,33 +280,46 @@ class Replicator:
         return self._apply_to_moving_target(*self.make_plan(subjects), subjects)
 
     def _apply_to_moving_target(
-        self, plan: ReplicationPlan, position: str, subjects: Sequence[SubjectName] | None
+        self,
+        plan: ReplicationPlan,
+        position: str,
+        subjects: Sequence[SubjectName] | None,
+        note_part: Callable[[ReplicationOutcome], None] = lambda outcome: None,
     ) -> ReplicationOutcome:
         """Carry out a plan; where another replication has changed the target meanwhile, compare again and go on."""
-        outcome = self.apply(plan, position)
+        outcome = self.apply(plan, position, note_part)
         for _ in range(_MOST_COMPARISONS - 1):
             planned = {row.uid for row in plan.versions}
             if not any(row.uid in planned and row.code in _PLANNED_CODES for row in outcome.conflicts):
                 break
             plan, _ = self.make_plan(subjects)
-            outcome = outcome.add(self.apply(plan, position))
+            outcome = outcome.add(self.apply(plan, position, note_part))
         return outcome
 
-    def apply(self, plan: ReplicationPlan, position: str = "") -> ReplicationOutcome:
-        """Carry out a plan. Raises `SteleError` where a registry does not answer."""
+    def apply(
+        self,
+        plan: ReplicationPlan,
+        position: str = "",
+        note_part: Callable[[ReplicationOutcome], None] = lambda outcome: None,
+    ) -> ReplicationOutcome:
+        """Carry out a plan; note_part is told the counts of each part of it.
+
+        Raises `SteleError` where a registry does not answer: the parts before that are applied.
+        """
         conflicts = {row.key: row for row in plan.conflicts}
         rows = {row.uid: row for row in plan.versions}
-        registered = removed = mapped = done = settings = 0
+        outcome, done = ReplicationOutcome(), 0
         for part in self._split_plan(plan):
             answer = self.target.apply(part)
-            registered, removed = registered + answer.registered, removed + answer.removed
-            mapped += len(answer.mapped)
-            settings += answer.settings
+            counts = ReplicationOutcome(
+                answer.registered, answer.removed, mapped=len(answer.mapped), settings=answer.settings
+            )
+            note_part(counts)
+            outcome = outcome.add(counts)
             conflicts |= _conflicts_of(answer, rows)
             done += len(part.versions)
             self._progress("replicate", done, len(plan.versions))
-        found = tuple(conflicts.values())
-        return ReplicationOutcome(registered, removed, plan.same, mapped, found, position, settings)
+        return outcome._replace(same=plan.same, conflicts=tuple(conflicts.values()), position=position)
 
     def _split_plan(self, plan: ReplicationPlan) -> Iterator[ReplicationPlan]:
         """Yield parts of a plan, with the texts that it needs."""
@@ -336,39 +360,45 @@ class Replicator:
 
         Raises `SteleError` where a registry does not answer: call it again with the position that was noted last.
         """
-        if not position:
-            position = self._look(observer, None)
+        if not position and not self.source.poll_seconds:  # At a polled source the first look finds everything changed.
+            position = self._look(observer, None).position
         checked = time.monotonic()
         wait = _BURST_SECONDS
         while True:
             if time.monotonic() - checked > RECHECK_SECONDS:
-                position, checked = self._look(observer, None), time.monotonic()
+                position = self._look(observer, None).position or position
+                checked = time.monotonic()
             began = time.monotonic()
             changes = self.source.wait_for_changes(position, wait)
+            reading_seconds = time.monotonic() - began
             wait = min(wait * 2, _WAIT_SECONDS) if changes.subjects == frozenset() else _BURST_SECONDS
             if changes.subjects is None:
-                position = self._look(observer, None) or changes.position
+                looked = self._look(observer, None)
+                position = looked.position or changes.position
                 checked = time.monotonic()
+                reading_seconds += looked.reading_seconds
             elif changes.subjects:
-                self._look(observer, changes.subjects, changes.position)
+                reading_seconds += self._look(observer, changes.subjects, changes.position).reading_seconds
                 position = changes.position
             else:
                 position = changes.position
                 observer.note_waiting(position)
             if self.source.poll_seconds:
                 observer.note_waiting(position)
-                observer.sleep(max(self.source.poll_seconds, _POLL_SHARE * (time.monotonic() - began)))
+                observer.sleep(max(self.source.poll_seconds, _POLL_SHARE * reading_seconds))
 
-    def _look(self, observer: Observer, subjects: frozenset[SubjectName] | None, position: str = "") -> str:
+    def _look(self, observer: Observer, subjects: frozenset[SubjectName] | None, position: str = "") -> _Look:
         chosen = None if subjects is None else sorted(subjects)
+        started = time.monotonic()
         plan, began = self.make_plan(chosen)
+        reading_seconds = time.monotonic() - started
         while not plan.is_empty and not observer.claim():
             observer.sleep(_OTHER_NODE_SECONDS)
             plan, began = self.make_plan(chosen)
-        outcome = self._apply_to_moving_target(plan, began, chosen)
+        outcome = self._apply_to_moving_target(plan, began, chosen, observer.note_part)
         outcome = outcome._replace(position=position or outcome.position)
         observer.note_pass(outcome, subjects)
-        return outcome.position
+        return _Look(outcome.position, reading_seconds)
 
 
 def _require_life(fates: Mapping[str, ReplicaState]) -> None:

@@ -63,6 +63,8 @@ _IDLE_SECONDS: Final = 5.0
 _NEW_WAIT_SECONDS: Final = 3.0
 """A node that has not asked for the lease for so long begins to wait anew: it had nothing to do meanwhile."""
 _ONE_TRY: Final = Retry(rounds=1)
+_COUNTS: Final = ("registered", "removed", "mapped", "settings")
+"""What a status and an outcome count alike."""
 
 _logger = structlog.get_logger("stele.replication")
 
@@ -263,7 +265,7 @@ class _Worker:
     def _adopt_counts(self) -> None:
         """Go on with what other nodes have counted."""
         stored = documents.find_status(self._registry.state, self._replication.name)
-        counts = ("registered", "removed", "mapped", "settings", "changed_at")
+        counts = (*_COUNTS, "changed_at")
         errors = stored.errors + self._unsaved_errors
         began_at = stored.began_at or self._status.began_at
         told = {name: getattr(stored, name) for name in counts}
@@ -277,6 +279,11 @@ class _Worker:
         """Wait. Raises `Stopped`."""
         self._bridge.sleep(seconds)
 
+    def note_part(self, outcome: ReplicationOutcome) -> None:
+        """Count what was applied, also if the rest fails."""
+        counts = {name: getattr(self._status, name) + getattr(outcome, name) for name in _COUNTS}
+        self._status = replace(self._status, **counts)
+
     def note_pass(self, outcome: ReplicationOutcome, subjects: frozenset[SubjectName] | None) -> None:
         """Take note that target and source are level."""
         self._is_applying = False
@@ -289,10 +296,6 @@ class _Worker:
             before,
             phase=Phase.FOLLOWING,
             position=outcome.position,
-            registered=before.registered + outcome.registered,
-            removed=before.removed + outcome.removed,
-            mapped=before.mapped + outcome.mapped,
-            settings=before.settings + outcome.settings,
             same=outcome.same if subjects is None else before.same,
             failures=0,
             last_error="",

@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Callable, Iterator
 
 import httpx
 import pytest
 
 from stele.client import Retry, Schema, SchemaRegistryClient
-from stele.protocol.replication import ConflictCode, SubjectName
-from stele.replicate import confluent_changes
+from stele.errors import RegistryUnreachable
+from stele.protocol.replication import ConflictCode, ImportAnswer, SubjectName
+from stele.replicate import confluent_changes, replicator
 from stele.replicate.confluent_source import ConfluentSource
 from stele.replicate.confluent_target import ConfluentTarget
 from stele.replicate.dump_target import ProcessMemory
 from stele.replicate.foreign_api import ForeignApi
-from stele.replicate.replicator import Replicator, SourceEmptied
+from stele.replicate.plan import ReplicationPlan
+from stele.replicate.replicator import ReplicationOutcome, Replicator, SourceEmptied
 from stele.replicate.stele_registry import HttpApi, SteleRegistry
 from stele.testing import registry
 from stele.testing.registry_box import RegistryBox
@@ -185,6 +188,118 @@ def test_a_tagged_list_does_not_come_again(a: RegistryBox) -> None:
     assert {(size, status) for _, size, status in make.asked} == {(0, 304)}
     a.client.delete_version("s-3", 1)
     assert source.wait_for_changes(position, 0).subjects == {SubjectName("", "s-3")}
+
+
+def test_one_list_is_enough_where_its_rows_say_what_is_deleted(a: RegistryBox, b: RegistryBox) -> None:
+    """A look and a comparison ask for one list; each change names its subject alone, and deletions arrive."""
+    fill(b, 5)
+    make = OtherMake(b, missing=(), ignored=(), has_tags=True)
+    replicator = Replicator(open_source(b, make), stele(a))
+    position = replicator.source.wait_for_changes("", 0).position
+    assert replicator.synchronize().registered == 5
+    pages = ["/schemas"] * 2  # The first page may be short, so a second one is asked for.
+    assert [path for path, _, _ in make.asked if path == "/schemas"] == 2 * pages
+    for subject, change in (
+        ("s-3", lambda: b.client.delete_version("s-3", 1)),
+        ("s-3", lambda: b.client.delete_version("s-3", 1, permanent=True)),
+        ("a", lambda: b.client.register("a", Schema('"int"'))),
+        ("s-0", lambda: b.client.register("s-0", Schema('{"type":"fixed","name":"Name0","aliases":["b"],"size":1}'))),
+    ):
+        change()
+        make.asked.clear()
+        changes = replicator.source.wait_for_changes(position, 0)
+        assert [path for path, _, _ in make.asked] == pages
+        assert changes.subjects == {SubjectName("", subject)}
+        position = changes.position
+        replicator.synchronize(sorted(changes.subjects))
+    expected = ["a", "s-0", "s-1", "s-2", "s-4"]
+    assert sorted(a.client.subjects(deleted=True)) == b.client.subjects(deleted=True) == expected
+
+
+class OneRound:
+    """An observer who stops before the first pause."""
+
+    def __init__(self) -> None:
+        self.registered: list[int] = []
+        self.pauses: list[float] = []
+        self.parts: list[int] = []
+
+    def claim(self) -> bool:
+        """Let it write."""
+        return True
+
+    def note_part(self, outcome: ReplicationOutcome) -> None:
+        """Note what a part did."""
+        self.parts.append(outcome.registered)
+
+    def note_pass(self, outcome: ReplicationOutcome, subjects: frozenset[SubjectName] | None) -> None:
+        """Note what a comparison did."""
+        self.registered.append(outcome.registered)
+
+    def note_waiting(self, position: str) -> None:
+        """Do nothing."""
+
+    def sleep(self, seconds: float) -> None:
+        """Note the pause and stop."""
+        self.pauses.append(seconds)
+        raise KeyboardInterrupt
+
+
+def test_a_polled_source_is_compared_once_at_the_start(
+    a: RegistryBox, b: RegistryBox, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The first look notes what the lists are, one comparison follows it, and no time at the target makes it pause."""
+    fill(b, 3)
+    observer = OneRound()
+    apply = SteleRegistry.apply
+
+    def apply_slowly(target: SteleRegistry, plan: ReplicationPlan) -> ImportAnswer:
+        time.sleep(1.2)
+        return apply(target, plan)
+
+    monkeypatch.setattr(SteleRegistry, "apply", apply_slowly)
+    with pytest.raises(KeyboardInterrupt):
+        Replicator(open_source(b, registry_with_pages(b)), stele(a)).follow(observer)
+    assert (observer.registered, observer.pauses) == ([3], [1.0])
+
+
+def test_a_polled_source_is_compared_once_in_five_minutes(
+    a: RegistryBox, b: RegistryBox, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The comparison that is due leaves the position of the last look: lists that did not change cause none."""
+    fill(b, 3)
+    observer = OneRound()
+
+    def sleep(seconds: float) -> None:
+        if observer.pauses:
+            raise KeyboardInterrupt
+        observer.pauses.append(seconds)
+        monkeypatch.setattr(replicator, "RECHECK_SECONDS", 0.0)
+
+    monkeypatch.setattr(observer, "sleep", sleep)
+    with pytest.raises(KeyboardInterrupt):
+        Replicator(open_source(b, registry_with_pages(b)), stele(a)).follow(observer)
+    assert observer.registered == [3, 0]
+
+
+def test_what_was_applied_counts_though_the_rest_fails(
+    a: RegistryBox, b: RegistryBox, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The observer is told of each part as it is applied, so that a status misses none of it."""
+    fill(b, 3)
+    observer = OneRound()
+    monkeypatch.setattr(replicator, "_ROWS_AT_ONCE", 2)
+    answers = [SteleRegistry.apply]
+
+    def apply_once(target: SteleRegistry, plan: ReplicationPlan) -> ImportAnswer:
+        if not answers:
+            raise RegistryUnreachable("it went away")
+        return answers.pop()(target, plan)
+
+    monkeypatch.setattr(SteleRegistry, "apply", apply_once)
+    with pytest.raises(RegistryUnreachable):
+        Replicator(open_source(b, registry_with_pages(b)), stele(a)).follow(observer)
+    assert (observer.parts, observer.registered) == ([2], [])
 
 
 def test_a_paged_list_is_looked_at_by_its_end(a: RegistryBox, monkeypatch: pytest.MonkeyPatch) -> None:
