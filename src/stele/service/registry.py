@@ -62,7 +62,6 @@ from stele.service.access import CALLER, OPEN_ACCESS, AccessControl
 from stele.service.audit_notes import AuditNotes
 from stele.service.compatibility import CompatibilityChecker
 from stele.service.early_state import EarlyState, decode_snapshot
-from stele.service.heap import return_memory
 from stele.service.limits import Limits
 from stele.service.old_records import decode_entry, read_entry
 from stele.service.refusals import note_refused_registration
@@ -73,6 +72,7 @@ from stele.service.time_slices import TimeSlices
 from stele.service.tracing import NoTracer, Tracer
 from stele.service.work_processes import WorkProcesses
 from stele.service.write_jobs import AnswerReader, DecidedJob, WriteJob, fail_jobs, make_stamp
+from stele.storage.heap import return_memory
 
 _logger = structlog.get_logger("stele.registry")
 

@@ -17,6 +17,7 @@ from typing import Final, Self
 
 from stele.core.ports import Log, LogEntry
 from stele.errors import DamagedLog, StoreError
+from stele.storage.heap import return_memory
 from stele.storage.high_water_mark import HighWaterMark, LogPosition
 from stele.storage.record_chain import (
     FIRST_LINK,
@@ -156,6 +157,9 @@ class ChainedLog:
             return None
         seq, sealed = stored
         del stored
+        await asyncio.to_thread(
+            return_memory
+        )  # what the driver read it with, before it is copied and a state made of it
         view = memoryview(sealed if isinstance(sealed, bytes) else b"")  # a flipped bit may make null of it
         link, digest = bytes(view[:LINK_BYTES]), bytes(view[LINK_BYTES:_HEADER_BYTES])
         del sealed

@@ -5,6 +5,7 @@ import asyncio
 import os
 import shutil
 import stat
+import time
 from collections.abc import AsyncIterator
 from contextlib import suppress
 from pathlib import Path
@@ -303,9 +304,8 @@ async def test_close_leaves_nothing_open(folder: Path) -> None:
         async with log.turn():
             await log.append(await log.head(), [b"x"])
         await log.close()
-    for _ in range(100):
-        if len(os.listdir("/proc/self/fd")) <= len(before):
-            break
+    deadline = time.monotonic() + 60
+    while len(os.listdir("/proc/self/fd")) > len(before) and time.monotonic() < deadline:  # noqa: ASYNC110 - no event
         await asyncio.sleep(0.01)
     assert len(os.listdir("/proc/self/fd")) <= len(before)
 

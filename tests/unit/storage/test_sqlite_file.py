@@ -314,7 +314,7 @@ async def test_made_by_many_at_once(tmp_path: Path) -> None:
             process.stdin.write(b"go\n")
             process.stdin.flush()
         for process in crew:
-            process.communicate(timeout=30)
+            process.communicate(timeout=120)
         assert [process.returncode for process in crew] == [0] * 8
         log = await SqliteLog.open(path)
         assert await log.head() == 8

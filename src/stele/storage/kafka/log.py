@@ -282,6 +282,8 @@ class KafkaLog:
             self._has_snapshot_topic = True
         end = await self._client.find_end(topic)
         older = await asyncio.to_thread(read_snapshots, self._address, topic, end)
+        for snapshot in older:
+            snapshot.pieces.clear()  # its keys are enough for the tombstones
         if older and older[-1].seq > seq:
             return
         self._attempts += 1
@@ -298,7 +300,11 @@ class KafkaLog:
         if await asyncio.to_thread(find_topic, self._client.admin, topic) is None:
             return None
         found = await asyncio.to_thread(read_snapshots, self._address, topic, await self._client.find_end(topic))
-        return (found[-1].seq, found[-1].data) if found else None
+        if not found:
+            return None
+        data = b"".join(found[-1].pieces)
+        found[-1].pieces.clear()  # the call in a thread keeps what it has returned until garbage is collected
+        return found[-1].seq, data
 
     # --- state of the log -------------------------------------------------------------------------------------------
 

@@ -6,6 +6,7 @@ their tombstones.
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from typing import Final, NamedTuple
 
 from confluent_kafka import OFFSET_BEGINNING, Consumer, TopicPartition
@@ -15,17 +16,17 @@ from stele.storage.kafka.client import ANSWER_SECONDS, END_OF_TOPIC, PARTITION, 
 from stele.storage.kafka.messages import SnapshotEnd, SnapshotPart, print_key, read_key
 from stele.storage.kafka.url import TopicAddress
 
-__all__ = ["StoredSnapshot", "cut_snapshot", "read_snapshots"]
+__all__ = ["StoredSnapshot", "cut_snapshot", "find_whole", "read_snapshots"]
 
 PART_BYTES: Final = 512 << 10
 """Of one message: less than brokers take by default."""
 
 
 class StoredSnapshot(NamedTuple):
-    """A whole snapshot. keys: of its messages."""
+    """A whole snapshot. keys: of its messages; pieces: the values of its parts, of none but the newest."""
 
     seq: int
-    data: bytes
+    pieces: list[bytes]
     keys: tuple[bytes, ...]
 
 
@@ -44,14 +45,21 @@ def read_snapshots(address: TopicAddress, topic: str, end: int) -> list[StoredSn
     try:
         consumer.list_topics(topic, ANSWER_SECONDS)  # or it looks for the leader only after half a second
         consumer.assign([TopicPartition(topic, PARTITION, OFFSET_BEGINNING)])
-        return _read(consumer, address.place, end)
+        return find_whole(_read(consumer, address.place, end), address.place)
     finally:
         consumer.close()
 
 
-def _read(consumer: Consumer, place: str, end: int) -> list[StoredSnapshot]:
+def find_whole(messages: Iterable[TopicMessage], place: str) -> list[StoredSnapshot]:
+    """The snapshots among the messages of a topic that are whole and have no tombstones, oldest first."""
     parts: dict[tuple[str, int], dict[int, tuple[bytes, bytes]]] = {}
     whole: dict[bytes, StoredSnapshot] = {}
+    for message in messages:
+        _take_message(message, place, parts, whole)
+    return sorted(whole.values(), key=lambda snapshot: snapshot.seq)
+
+
+def _read(consumer: Consumer, place: str, end: int) -> Iterator[TopicMessage]:
     position = idle = 0
     while position < end:
         messages = consumer.consume(100, 0.1)
@@ -61,10 +69,9 @@ def _read(consumer: Consumer, place: str, end: int) -> list[StoredSnapshot]:
         for message in map(TopicMessage.read, messages):
             if message.error is None:
                 position = message.offset + 1
-                _take_message(message, place, parts, whole)
+                yield message
             elif message.error.name() == END_OF_TOPIC:
                 position = message.offset
-    return sorted(whole.values(), key=lambda snapshot: snapshot.seq)
 
 
 def _take_message(
@@ -84,6 +91,9 @@ def _take_message(
     elif isinstance(key, SnapshotEnd):
         found = parts.pop((key.node, key.attempt), {})
         if len(found) == key.parts:
-            pieces = [found[i] for i in range(key.parts)]
-            keys = (data, *(part for part, _ in pieces))
-            whole[data] = StoredSnapshot(key.seq, b"".join(value for _, value in pieces), keys)
+            rows = [found[i] for i in range(key.parts)]
+            whole[data] = StoredSnapshot(key.seq, [value for _, value in rows], (data, *(part for part, _ in rows)))
+            newest = max(snapshot.seq for snapshot in whole.values())
+            for snapshot in whole.values():
+                if snapshot.seq < newest:
+                    snapshot.pieces.clear()

@@ -20,7 +20,7 @@ from typing import Any, Final
 import pymysql
 from pymysql.connections import Connection
 from pymysql.constants import ER
-from pymysql.cursors import Cursor
+from pymysql.cursors import Cursor, SSCursor
 
 from stele.core.ports import LogEntry
 from stele.errors import RecordsTooLarge, StoreError, StoreReplaced
@@ -283,9 +283,10 @@ class MysqlLog:
         self._require_open()
 
         def load(connection: Connection[Any]) -> tuple[int, bytes] | None:
-            with connection.cursor() as cursor:
+            # Row after row: a connection keeps the rows of its last query otherwise.
+            with connection.cursor(SSCursor) as cursor:
                 cursor.execute(_SNAPSHOT)
-                rows = cursor.fetchall()
+                rows = list(cursor)
             return (rows[0][0], b"".join(row[1] for row in rows)) if rows else None
 
         return await self._reader.run(load)
