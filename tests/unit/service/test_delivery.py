@@ -12,6 +12,7 @@ from stele.core.commands import CreateNamespace
 from stele.service.access import SYSTEM
 from stele.service.change_events import ChangeEvent, parse_position
 from stele.service.collections import edit_collection
+from stele.service.delivery import lease
 from stele.service.delivery import status as store
 from stele.service.delivery.deliverer import Deliverer
 from stele.service.delivery.status import DeliveryState, DeliveryStatus, find_lease, find_status, save_status
@@ -94,6 +95,16 @@ async def test_another_node_that_took_the_lease_ends_a_burst(registry: Registry)
     follower = CountingFollower(take_lease)
     await run_for_a_while(registry, follower)
     assert follower.seen == ["a"]
+
+
+async def test_tasks_of_one_node_renew_its_lease_side_by_side(
+    registry: Registry, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A renewal by another task of this node does not look like another node's."""
+    monkeypatch.setattr(lease, "RENEWAL_SECONDS", 0.0)
+    holder = lease.LeaseHolder(registry, "work")
+    assert await holder.hold()
+    assert await asyncio.gather(*(holder.hold(takes_over=False) for _ in range(3))) == [True] * 3
 
 
 async def test_a_pause_ends_a_burst(registry: Registry) -> None:

@@ -137,7 +137,7 @@ async def test_a_right_taken_away_counts_at_once(registry: Registry, delivery: N
 
         hook.status = fail
         await register(registry, "a-1", "c-1")
-        await asyncio.wait_for(asked.wait(), 20)
+        await asyncio.wait_for(asked.wait(), 60)
         registry.access = rules(allow("user:ann", "c-"))
         hook.status = lambda event: 204
         await register(registry, "a-2", "c-2")
@@ -189,11 +189,11 @@ async def test_a_stream_of_events_follows_the_rules(registry: Registry) -> None:
     seq = registry.state.seq
     async with client_of(app) as client:
         with acting("ann"):
-            waiting = asyncio.create_task(client.get(f"/api/events?after={seq}&wait=20"))
+            waiting = asyncio.create_task(client.get(f"/api/events?after={seq}&wait=40"))
         await asyncio.sleep(0.1)
         registry.access = rules(allow("user:ann", "b-"))
         await register(registry, "a-1", "c-1", "b-1")
-        events = (await asyncio.wait_for(waiting, 20)).json()["events"]
+        events = (await asyncio.wait_for(waiting, 60)).json()["events"]
     assert [event["subject"] for event in events] == ["/schemagroups/default/schemas/b-1/versions/1"]
 
 

@@ -42,7 +42,7 @@ async def test_results_and_errors_arrive() -> None:
     ]
     with pytest.raises(ZeroDivisionError):
         await loop.run_in_executor(threads, divmod, 1, 0)
-    until = time.monotonic() + 10
+    until = time.monotonic() + 60
     while (threads.running, threads.waiting) != (0, 0):
         assert time.monotonic() < until
         await asyncio.sleep(0)
@@ -59,13 +59,13 @@ async def test_what_nobody_waits_for_is_interrupted(work: object) -> None:
     started = threading.Event()
     ended: list[str] = []
     running = asyncio.ensure_future(loop.run_in_executor(threads, work, started, ended))
-    await asyncio.to_thread(started.wait, 10)
+    assert await asyncio.to_thread(started.wait, 60)
     waiting = loop.run_in_executor(threads, ended.append, "never")
     waiting.cancel()
     running.cancel()
     with pytest.raises(asyncio.CancelledError):
         await running
-    assert await asyncio.wait_for(loop.run_in_executor(threads, pow, 2, 3), 10) == 8
+    assert await asyncio.wait_for(loop.run_in_executor(threads, pow, 2, 3), 60) == 8
     assert ended == ["interrupted"] * (1 if work is spin else 2)
     threads.shutdown()
 
@@ -76,7 +76,7 @@ async def test_too_many_are_refused() -> None:
     loop = asyncio.get_running_loop()
     started = threading.Event()
     busy = loop.run_in_executor(threads, spin, started, [])
-    await asyncio.to_thread(started.wait, 10)
+    assert await asyncio.to_thread(started.wait, 60)
     first, second = (loop.run_in_executor(threads, pow, 2, n) for n in (1, 2))
     with pytest.raises(Overloaded, match="tests"):
         threads.submit(pow, 2, 2)
@@ -84,7 +84,7 @@ async def test_too_many_are_refused() -> None:
     await asyncio.sleep(0)
     third = loop.run_in_executor(threads, pow, 2, 3)
     busy.cancel()
-    assert await asyncio.wait_for(asyncio.gather(second, third), 10) == [4, 8]
+    assert await asyncio.wait_for(asyncio.gather(second, third), 60) == [4, 8]
     threads.shutdown()
 
 
@@ -94,13 +94,13 @@ async def test_shutting_down_ends_all_work() -> None:
     started = threading.Event()
     running = threads.submit(spin, started, [])
     waiting = threads.submit(pow, 2, 2)
-    started.wait(10)
+    assert started.wait(60)
     before = time.monotonic()
     threads.shutdown()
-    assert time.monotonic() - before < 1
+    assert time.monotonic() - before < 10  # the work has no end of its own
     assert waiting.cancelled()
     with pytest.raises(WorkInterrupted):
-        running.result(10)
+        running.result(60)
 
 
 TRACED = """
@@ -119,7 +119,7 @@ while not running.running():
     time.sleep(0.01)
 running.cancel()
 try:
-    running.result(20)
+    running.result(60)
 except WorkInterrupted:
     pass
 sys.settrace(lambda *told: None)
@@ -130,5 +130,5 @@ print("traced")
 
 def test_no_mark_of_an_interruption_stays() -> None:
     """After work that ended and work that was interrupted, traced code runs: no exception is on its way for ever."""
-    done = subprocess.run([sys.executable, "-c", TRACED], capture_output=True, text=True, timeout=60, check=False)
+    done = subprocess.run([sys.executable, "-c", TRACED], capture_output=True, text=True, timeout=120, check=False)
     assert (done.stdout, done.returncode) == ("traced\n", 0), done.stderr

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import time
 from collections.abc import Iterator
@@ -39,6 +40,8 @@ class LeaseHolder:
         self._seen_at = 0.0
         self._free_since = 0.0
         self._waiting = 0
+        self._holding = asyncio.Lock()
+        """One task of this node renews the lease at a time: to another one it would look like somebody else's."""
 
     def is_held(self) -> bool:
         """Whether the lease names this node, as far as this node has read the log."""
@@ -51,6 +54,10 @@ class LeaseHolder:
         Args:
             takes_over: Whether it may be taken from a node that stands still.
         """
+        async with self._holding:
+            return await self._hold(takes_over=takes_over)
+
+    async def _hold(self, *, takes_over: bool) -> bool:
         lease, now = store.find_lease(self._registry.state, self._name), time.monotonic()
         if lease is not None and lease.node == self._node:
             if now - self._renewed_at < RENEWAL_SECONDS:
