@@ -108,8 +108,13 @@ class ConnectionTable:
         """Close connections that have waited too long, for as long as the server runs."""
         loop = asyncio.get_running_loop()
         while True:
+            began = loop.time()
             await asyncio.sleep(_SWEEP_SECONDS)
             now = loop.time()
+            if (held_up := now - began - _SWEEP_SECONDS) > _SWEEP_SECONDS:
+                # Nothing was read meanwhile, whatever clients sent.
+                for connection in self._waiting:
+                    self._waiting[connection] += held_up
             for connection in [row for row, until in self._waiting.items() if until <= now]:
                 connection.give_up()
 

@@ -35,10 +35,10 @@ from stele.server.rate_limits import share_rates
 from stele.server.service_manager import notify_service_manager, take_sockets
 from stele.server.settings import LoadedSettings, ServerSettings
 from stele.server.tls import ServerTls
-from stele.service.heap import return_memory
 from stele.service.session_seal import make_session_key
 from stele.storage import open_log
 from stele.storage.drivers import hide_credentials
+from stele.storage.heap import return_memory
 
 if TYPE_CHECKING:
     from stele.server.app import Server

@@ -353,7 +353,7 @@ class Connection:
 
     def __init__(self, url: str) -> None:
         host, _, port = url.removeprefix("http://").partition(":")
-        self.socket = socket.create_connection((host, int(port)), timeout=10)
+        self.socket = socket.create_connection((host, int(port)), timeout=60)
         self._file = _OpenFile(socket.SocketIO(self.socket, "rb"))
         _opened.append(self.socket)
 

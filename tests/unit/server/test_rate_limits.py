@@ -179,7 +179,7 @@ def test_answers_at_once_count_too(tmp_path: Path) -> None:
     environ = {"STELE_REQUESTS_PER_SECOND": "0.01", "STELE_REQUESTS_BURST": "20"}
     with (
         serving("--store", "memory:", folder=tmp_path, environ=environ) as server,
-        httpx.Client(base_url=server.url) as client,
+        httpx.Client(base_url=server.url, timeout=60) as client,
     ):
         statuses = [client.get("/subjects").status_code for _ in range(30)]
         assert statuses == [200] * 20 + [429] * 10
@@ -193,6 +193,6 @@ def test_a_rate_holds_for_all_workers(tmp_path: Path) -> None:
     """Requests over many connections, which several workers answer, have one burst together."""
     environ = {"STELE_REQUESTS_PER_SECOND": "0.01", "STELE_REQUESTS_BURST": "20"}
     with serving("--workers", "3", folder=tmp_path, environ=environ) as server:
-        statuses = [httpx.get(f"{server.url}/subjects").status_code for _ in range(40)]
+        statuses = [httpx.get(f"{server.url}/subjects", timeout=60).status_code for _ in range(40)]
     assert statuses.count(200) == 20
     assert statuses.count(429) == 20

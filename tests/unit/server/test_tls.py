@@ -41,7 +41,7 @@ class TlsServer(NamedTuple):
     def _connect(self, context: ssl.SSLContext, session: ssl.SSLSession | None) -> tuple[bytes, ssl.SSLSession | None]:
         try:
             with (
-                socket.create_connection(("127.0.0.1", self.port), timeout=10) as plain,
+                socket.create_connection(("127.0.0.1", self.port), timeout=60) as plain,
                 context.wrap_socket(plain, session=session) as secured,
             ):
                 return secured.recv(100), secured.session

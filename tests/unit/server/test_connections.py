@@ -1,0 +1,41 @@
+"""Connections that wait too long are closed, and the server does not take its own pauses for theirs."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from typing import Any, cast
+
+import pytest
+
+from stele.server import connections
+from stele.server.connection_limits import ConnectionLimits
+from stele.server.connections import ConnectionTable
+
+
+class WaitingConnection:
+    """Stands for a connection whose client has to send something; notes when it was closed."""
+
+    def __init__(self) -> None:
+        self.closed_at = 0.0
+        self.is_closed = asyncio.Event()
+
+    def give_up(self) -> None:
+        """Note the time."""
+        self.closed_at = asyncio.get_running_loop().time()
+        self.is_closed.set()
+
+
+@pytest.mark.parametrize("pause", [0.0, 0.8])
+async def test_a_held_up_loop_is_no_fault_of_a_client(pause: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A process that was stopped, or got no processor, has read nothing: clients get that time on top."""
+    monkeypatch.setattr(connections, "_SWEEP_SECONDS", 0.05)
+    table, waiting = ConnectionTable(ConnectionLimits(), lambda reason: None), WaitingConnection()
+    table.begin_wait(cast("Any", waiting), (until := asyncio.get_running_loop().time() + 0.3))
+    sweeping = asyncio.create_task(table.close_overdue())
+    await asyncio.sleep(0)
+    time.sleep(pause)  # noqa: ASYNC251 - holds the loop up on purpose
+    async with asyncio.timeout(60):
+        await waiting.is_closed.wait()
+    sweeping.cancel()
+    assert waiting.closed_at >= until + max(pause - 0.1, 0)
