@@ -9,7 +9,7 @@ import sys
 import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import NamedTuple, Self
+from typing import Final, NamedTuple, Self
 
 import msgspec
 
@@ -17,6 +17,9 @@ from stele.core.ports import Log, LogEntry
 from stele.testing.log_worker import WorkerReport, record_of
 
 __all__ = ["Crew", "CrewVerdict", "Member", "examine", "read_all"]
+
+
+_LEAST_KILLS: Final = 3
 
 
 class Member(NamedTuple):
@@ -99,14 +102,17 @@ class Crew:
         member.process.communicate()
 
     def rampage(self, seconds: float, workers: int, seed: int) -> int:
-        """Keep some workers appending, killing and replacing a random one at random moments; the number of kills."""
+        """Keep some workers appending, killing and replacing a random one at random moments; the number of kills.
+
+        Goes on until several were killed: on a slow machine the first one may take all the time to be replaced.
+        """
         chance = random.Random(seed)  # noqa: S311 - reproducible, not secret
         alive = [self.hire() for _ in range(workers)]
         self.go(alive)
         spare = self.hire()  # started ahead: the time between kills is spent appending, not importing
         end = time.monotonic() + seconds
         kills = 0
-        while time.monotonic() < end:
+        while time.monotonic() < end or kills < _LEAST_KILLS:
             time.sleep(chance.uniform(0, 0.15))
             victim = alive.pop(chance.randrange(workers))
             if victim.process.poll() is not None:

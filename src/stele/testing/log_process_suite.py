@@ -32,7 +32,7 @@ class LogProcessConformance:
     fair: ClassVar[float] = 0.7
     """With turns, the least share a writer may get, as a part of the mean share."""
 
-    contention_seconds: ClassVar[float] = 1.5
+    contention_seconds: ClassVar[float] = 3.0
     """How long writers contend."""
 
     @pytest.mark.parametrize("turn", [True, False], ids=["turn", "no turn"])

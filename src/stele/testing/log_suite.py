@@ -220,7 +220,7 @@ class LogConformance:
             if i % 3 == 2:
                 await other.wait(i, 1)
                 await other.tail(0, 100)
-            deadline = time.monotonic() + (0 if other.notices_at_once else 5)
+            deadline = time.monotonic() + (0 if other.notices_at_once else 60)
             while not (has_changed := other.has_changed()) and time.monotonic() < deadline:  # noqa: ASYNC110 - a hint
                 await asyncio.sleep(0.01)
             assert has_changed
@@ -229,27 +229,34 @@ class LogConformance:
         """While nobody writes, `changed` says no: a hint that always says yes would be of no use."""
         other = await another()
         assert await log.append(0, [b"x"])
-        if not other.notices_at_once:
-            await asyncio.sleep(1)
+
+        def ask() -> list[bool]:
+            return [other.has_changed() for _ in range(3)]
+
+        expected = [not self.settles] * 3
+        deadline = time.monotonic() + (0 if other.notices_at_once else 60)
         other.has_changed()
-        assert [other.has_changed() for _ in range(3)] == [not self.settles] * 3
+        # A notice may be on its way.
+        while (said := ask()) != expected and time.monotonic() < deadline:  # noqa: ASYNC110 - a hint
+            await asyncio.sleep(0.1)
+        assert said == expected
 
     async def test_wait_ends_at_once_when_there_is_something(self, log: Log) -> None:
         """Nobody waits for what is already there."""
         assert await log.append(0, [b"a"])
         start = time.monotonic()
-        await log.wait(0, 30)
-        assert time.monotonic() - start < 5
+        await log.wait(0, 60)
+        assert time.monotonic() - start < 15
 
     async def test_wait_wakes_up(self, log: Log, another: Opener) -> None:
         """An append through another handle, or the same, ends the wait long before its time is up."""
         other = await another()
         for i, writer in enumerate((other, log)):
-            waiting = asyncio.create_task(log.wait(i, 30))
+            waiting = asyncio.create_task(log.wait(i, 60))
             await asyncio.sleep(0.1)
             assert not waiting.done()
             assert await writer.append(i, [b"a"])
-            await asyncio.wait_for(waiting, 5)
+            await asyncio.wait_for(waiting, 15)
             assert await log.head() == i + 1
 
     @pytest.mark.parametrize("timeout", [0.0, 0.2])
@@ -257,7 +264,7 @@ class LogConformance:
         """Without an append the wait ends when its time is up, not before, and is no error."""
         start = time.monotonic()
         await log.wait(0, timeout)
-        assert timeout * 0.9 <= time.monotonic() - start < timeout + 5
+        assert timeout * 0.9 <= time.monotonic() - start < timeout + 15
 
     # --- turns ------------------------------------------------------------------------------------------------------
 
@@ -277,7 +284,7 @@ class LogConformance:
                     inside -= 1
                     order.append(i)
 
-        await asyncio.wait_for(asyncio.gather(*(take(i, handle) for i, handle in enumerate(handles))), 30)
+        await asyncio.wait_for(asyncio.gather(*(take(i, handle) for i, handle in enumerate(handles))), 120)
         assert sorted(order) == sorted(list(range(len(handles))) * 10)
 
     async def test_appends_in_turns_never_conflict(self, log: Log, another: Opener) -> None:

@@ -60,10 +60,11 @@ class RegistryBox:
         self._failing: FailingApp | None = None
         if not structlog.is_configured():
             configure_logs("warning", "console")
-        self._server = InProcessServer(_read_settings(settings), self._stand_between)
+        server_settings = _read_settings(settings)
+        self._server = InProcessServer(server_settings, self._stand_between)
         self._listener: _Listener | None = None
         try:
-            self._listener = None if port is None else _Listener(self._server, port)
+            self._listener = None if port is None else _Listener(self._server, port, server_settings.idle_seconds)
             self.url: str = _IN_PROCESS if self._listener is None else self._listener.url
             self.app: App = self._server
             self.registered = self.register_all(schemas)
@@ -187,7 +188,7 @@ class RegistryBox:
 class _Listener:
     """A port of 127.0.0.1 on which uvicorn answers, in the server's event loop."""
 
-    def __init__(self, server: InProcessServer, port: int) -> None:
+    def __init__(self, server: InProcessServer, port: int, idle_seconds: int) -> None:
         self._server = server
         self._socket = socket.socket()
         self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -202,6 +203,7 @@ class _Listener:
             log_config=None,
             log_level="critical",
             timeout_graceful_shutdown=1,
+            timeout_keep_alive=idle_seconds,
         )
         self._uvicorn = uvicorn.Server(config)
         self._serving = server.submit(self._uvicorn.serve([self._socket]))

@@ -147,3 +147,19 @@ def test_a_function_is_called_before_an_answer() -> None:
         assert box.requests.count("POST /subjects/s/versions") == 1
         assert box.client.schema_by_id(1).text == '"int"'
         assert box.requests.count("POST /subjects/s/versions") == 1
+
+
+def test_the_port_keeps_connections_longer_than_clients_do() -> None:
+    """A client never sends on a connection that the server is about to close."""
+    with RegistryBox(port=0) as box:
+        assert box._listener is not None
+        expiry = httpx.Limits().keepalive_expiry
+        assert expiry is not None
+        assert box._listener._uvicorn.config.timeout_keep_alive > 2 * expiry
+
+
+def test_the_port_obeys_the_setting_of_idle_connections() -> None:
+    """A setting that a test gives has its effect."""
+    with RegistryBox(port=0, idle_seconds=7) as box:
+        assert box._listener is not None
+        assert box._listener._uvicorn.config.timeout_keep_alive == 7
