@@ -1,6 +1,7 @@
-"""Spark's declarative pipelines in a process of their own, one JVM for many runs.
+"""Spark's declarative pipelines in a process of their own, one session for many runs.
 
-It does what `spark-pipelines run` does, asked by lines of JSON on standard input.
+It does what `spark-pipelines --remote ADDRESS run` does, asked by lines of JSON on standard input. Its arguments are
+the address of a Spark Connect server and the database for the tables. The session is one without the engine `jvm`.
 
     {"run": "spark-pipeline.yml", "full_refresh": []}   answers {"error": ""}, or what went wrong
     {"sql": "SELECT …"}                                 answers {"rows": […]}
@@ -9,6 +10,7 @@ It does what `spark-pipelines run` does, asked by lines of JSON on standard inpu
 from __future__ import annotations
 
 import json
+import os
 import sys
 from pathlib import Path
 from typing import Any
@@ -17,16 +19,18 @@ from typing import Any
 def main() -> None:
     """Answer until standard input ends; what Spark prints goes to standard error."""
     answers, sys.stdout = sys.stdout, sys.stderr
+    os.environ["SPARK_REMOTE"], database = sys.argv[1:]
     from pyspark.errors import PySparkException
     from pyspark.pipelines import cli
     from pyspark.sql import SparkSession
 
     from stele.errors import SteleError
+    from stele.spark.engines.jvm import CATALOG
 
-    builder = SparkSession.builder.remote("local[2]").config("spark.ui.enabled", "false")
-    spark = builder.config("spark.sql.shuffle.partitions", "2").config("spark.sql.warehouse.dir", sys.argv[1])
-    session: Any = spark.getOrCreate()
-    stop, type(session).stop = type(session).stop, lambda self: None  # a run would end the JVM
+    session: Any = SparkSession.builder.getOrCreate()
+    session.conf.set(f"spark.sql.catalog.{CATALOG}", "none")
+    session.sql(f"USE {database}")
+    stop, type(session).stop = type(session).stop, lambda self: None  # a run would end the session
 
     def answer(asked: dict[str, Any]) -> dict[str, Any]:
         if "sql" in asked:

@@ -13,8 +13,10 @@ from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
+from pyspark.sql import SparkSession
 from tests.spark.local_registry import LocalRegistry
 from tests.spark.orders import SUBJECT, V2, V3, VERSIONS, drop, frame_record, order
+from tests.support.java_machine import JavaMachine
 
 from stele.errors import Invalid, SubjectNotFound
 from stele.spark import declarative
@@ -27,6 +29,7 @@ ENVIRON = os.environ | {
     "SPARK_TESTING": "1",  # Connect takes a free port, then
     "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
 }
+DATABASE = "pipelines"
 SPEC = """
 name: shop
 storage: file://{home}/storage
@@ -85,16 +88,19 @@ class Project:
 
 
 @pytest.fixture(scope="module")
-def process(tmp_path_factory: pytest.TempPathFactory) -> Iterator[subprocess.Popen[str]]:
-    """One JVM for all runs."""
+def process(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Iterator[subprocess.Popen[str]]:
+    """One process for all runs, a client of the session's server of Spark Connect, with a database of its own."""
     home = tmp_path_factory.mktemp("pipelines")
-    command = [sys.executable, str(Path(__file__).with_name("pipelines_process.py")), str(home / "warehouse")]
+    server = f"sc://127.0.0.1:{spark.conf.get('spark.connect.grpc.binding.port')}"
+    spark.sql(f"CREATE DATABASE {DATABASE} LOCATION '{home / 'warehouse'}'")
+    command = [sys.executable, str(Path(__file__).with_name("pipelines_process.py")), server, DATABASE]
     with (home / "log").open("w", encoding="utf-8") as log:
         started = subprocess.Popen(
             command, cwd=home, env=ENVIRON, text=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log
         )
         with started:  # closes its pipes, on which it ends
             yield started
+    spark.sql(f"DROP DATABASE {DATABASE} CASCADE")
 
 
 @pytest.fixture
@@ -230,10 +236,11 @@ def read_stored(home: Path, table: str) -> list[dict[str, Any]]:
     ]
 
 
-def test_the_command_runs_a_pipeline_toml(tmp_path: Path, registry: LocalRegistry) -> None:
+def test_the_command_runs_a_pipeline_toml(tmp_path: Path, registry: LocalRegistry, java_machine: JavaMachine) -> None:
     """`spark-pipelines run` works on tables of a pipeline.toml with two types in one folder.
 
-    A further table reads another dataset of the pipeline, by a fixed version and with a function for a registry.
+    A further table reads another dataset of the pipeline, by a fixed version and with a function for a registry. The
+    command's own Java machine only starts a Python, whose session gets the shared one.
     """
     first, second, refund = registry.add(SUBJECT, V2), registry.add(SUBJECT, V3), registry.add("refunds", REFUND)
     known = {"url": registry.url, "subject": SUBJECT, "home": tmp_path}
@@ -244,7 +251,11 @@ def test_the_command_runs_a_pipeline_toml(tmp_path: Path, registry: LocalRegistr
     money = frame_record(REFUND, {"amount": 0.5}, refund)
     drop(tmp_path / "mixed", "1.parquet", [order(2, first, 3), money, order(3, second, 4), b"neither"])
     command = [str(Path(sys.executable).with_name("spark-pipelines")), "run"]
-    done = subprocess.run(command, cwd=tmp_path, env=ENVIRON, capture_output=True, text=True, timeout=600, check=False)
+    with java_machine.lend(tmp_path) as variables:
+        environ = ENVIRON | variables
+        done = subprocess.run(
+            command, cwd=tmp_path, env=environ, capture_output=True, text=True, timeout=600, check=False
+        )
     assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-4000:]
 
     eager = sorted(read_stored(tmp_path, "eager"), key=lambda row: row["id"])

@@ -8,6 +8,7 @@ import struct
 import subprocess
 import sys
 import zipfile
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ from pyspark.errors import SparkRuntimeException, StreamingQueryException
 from pyspark.sql import DataFrame, SparkSession
 from tests.spark.local_registry import LocalRegistry
 from tests.spark.orders import SUBJECT, V1, V2, V3, datum, drop, frame_record, order
+from tests.support.java_machine import JavaMachine
 
 from stele.client import SchemaRegistryClient
 from stele.errors import Invalid
@@ -248,8 +250,9 @@ def test_a_session_without_the_jar_says_what_to_do(
     assert is_jvm(from_registry(raw, subject=SUBJECT, registry=three.url))
 
 
-def test_the_jar_is_reproducible(tmp_path: Path) -> None:
+def test_the_jar_is_reproducible(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Two builds are the same bytes, and the sentences in them are those of the other engines."""
+    monkeypatch.setenv("JAVA_TOOL_OPTIONS", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")  # javac runs for a second
     one, two = build(tmp_path / "one.jar"), build(tmp_path / "two.jar")
     assert one.read_bytes() == two.read_bytes()
     with zipfile.ZipFile(one) as content:
@@ -281,21 +284,33 @@ print(json.dumps([[row.value and row.value.id for row in df.collect()], again.co
 """
 
 
+@pytest.fixture(scope="module")
+def machine_without_engine() -> Iterator[JavaMachine]:
+    """A Java machine whose Spark contexts do not have the jar; each that gets it has it for itself."""
+    machine = JavaMachine(engine=False)
+    yield machine
+    machine.close()
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("builder", ["remote", "master"])
-def test_a_running_session_takes_the_engine(three: LocalRegistry, tmp_path: Path, builder: str) -> None:
+def test_a_running_session_takes_the_engine(
+    three: LocalRegistry, tmp_path: Path, machine_without_engine: JavaMachine, builder: str
+) -> None:
     """A session of Spark Connect and one of this process get the jar while they run, and decode and encode with it."""
     with SchemaRegistryClient(three.url) as client:
         (tmp_path / "snapshot.json").write_bytes(client.snapshot(subjects=[SUBJECT]).to_json())
     frames = ",".join(each.hex() for each in (*MIXED, *BAD) if each is not None)
-    done = subprocess.run(
-        [sys.executable, "-c", RUNNING, str(tmp_path / "snapshot.json"), frames, builder],
-        capture_output=True,
-        text=True,
-        check=False,
-        cwd=tmp_path,
-        env=os.environ | {"PYSPARK_PYTHON": sys.executable, "SPARK_TESTING": "1"},  # Connect takes a free port, then
-    )
+    with machine_without_engine.lend(tmp_path) as variables:
+        done = subprocess.run(
+            [sys.executable, "-c", RUNNING, str(tmp_path / "snapshot.json"), frames, builder],
+            capture_output=True,
+            text=True,
+            check=False,
+            cwd=tmp_path,
+            # Connect takes a free port when SPARK_TESTING is set
+            env=os.environ | variables | {"PYSPARK_PYTHON": sys.executable, "SPARK_TESTING": "1"},
+        )
     assert done.returncode == 0, done.stderr[-2000:]
     ids, written, module = json.loads(done.stdout.splitlines()[-1])
     assert ids == [0, 1, 3, 4, None, None, None, None]

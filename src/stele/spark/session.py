@@ -23,6 +23,9 @@ if TYPE_CHECKING:
 MISSING_KAFKA: Final = frozenset({"KAFKA_DATA_SOURCE_NOT_ENABLED", "DATA_SOURCE_NOT_FOUND"})
 """Spark's error conditions for a session without the connector for Kafka."""
 
+WORKER_DAEMON: Final = "stele.spark.decode.worker_daemon"
+"""The module that forks Spark's Python workers, for the setting `spark.python.daemon.module`."""
+
 LOGGING = Path(__file__).resolve().with_name("log4j2.properties")
 """What Spark logs in a session made here, unless SPARK_CONF_DIR names settings of one's own."""
 
@@ -61,7 +64,8 @@ def local_session(app: str = "stele", cores: int = 2, **conf: str) -> SparkSessi
 
     conf are Spark settings with `__` for the dots (`spark__driver__memory="4g"`); they win over these: Arrow on, UTC,
     no web page, few shuffle partitions, 2 GiB for the driver, a log of errors only, the jar of the engine `jvm` where
-    it is built, beside the jars of conf. The workers' Python is this one.
+    it is built, beside the jars of conf. The workers' Python is this one, unless `PYSPARK_PYTHON` names another, and
+    they are forked with what they need imported (`WORKER_DAEMON`).
     Raises `NotInstalled`, `JavaMissing`.
     """
     require_spark()
@@ -83,6 +87,8 @@ def local_session(app: str = "stele", cores: int = 2, **conf: str) -> SparkSessi
         "spark.sql.execution.arrow.maxRecordsPerBatch": "50000",
         "spark.sql.streaming.numRecentProgressUpdates": "20",
     }
+    if os.environ["PYSPARK_PYTHON"] == sys.executable:
+        settings["spark.python.daemon.module"] = WORKER_DAEMON
     if "SPARK_CONF_DIR" not in os.environ:
         settings["spark.driver.extraJavaOptions"] = f"-Dlog4j2.configurationFile={LOGGING.as_uri()}"
     given = {name.replace("__", "."): value for name, value in conf.items()}

@@ -1,0 +1,52 @@
+"""The settings of a local session. No JVM is started."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+import pytest
+from pyspark.sql import SparkSession
+
+from stele.spark import local_session
+from stele.spark.session import WORKER_DAEMON
+
+
+class RecordingBuilder:
+    """Takes settings in place of Spark's builder, and makes no session."""
+
+    def __init__(self) -> None:
+        self.settings: dict[str, str] = {}
+
+    def __getattr__(self, name: str) -> Any:
+        return lambda *given: self
+
+    def config(self, name: str, value: str) -> RecordingBuilder:
+        """Note a setting."""
+        self.settings[name] = value
+        return self
+
+
+@pytest.mark.parametrize(
+    ("python", "given", "daemon"),
+    [
+        (None, {}, WORKER_DAEMON),
+        (sys.executable, {}, WORKER_DAEMON),
+        ("/usr/bin/python3", {}, None),
+        (None, {"spark__python__daemon__module": "pyspark.daemon"}, "pyspark.daemon"),
+    ],
+)
+def test_workers_of_this_python_have_our_daemon(
+    monkeypatch: pytest.MonkeyPatch, python: str | None, given: dict[str, str], daemon: str | None
+) -> None:
+    """Another Python may lack Stele, so its workers come from Spark's own daemon; a setting of the caller wins."""
+    monkeypatch.setattr("stele.spark.session.require_java", lambda: None)
+    for name in ("PYSPARK_PYTHON", "PYSPARK_DRIVER_PYTHON", "SPARK_LOCAL_IP"):
+        monkeypatch.setenv(name, "")
+        monkeypatch.delenv(name)
+    if python is not None:
+        monkeypatch.setenv("PYSPARK_PYTHON", python)
+    builder = RecordingBuilder()
+    monkeypatch.setattr(SparkSession, "builder", builder)
+    local_session("test", **given)
+    assert builder.settings.get("spark.python.daemon.module") == daemon
