@@ -52,7 +52,7 @@ def _wait(url: str, server: subprocess.Popen[bytes], log: Path) -> None:
     end = time.monotonic() + _START
     while True:
         try:
-            if httpx.get(f"{url}/apis/ccompat/v7/subjects").status_code == 200:
+            if httpx.get(f"{url}/apis/ccompat/v7/subjects", timeout=60).status_code == 200:
                 return
         except httpx.TransportError:
             pass

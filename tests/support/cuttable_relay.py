@@ -46,6 +46,10 @@ class CuttableRelay:
                 continue
             far = socket.create_connection(("127.0.0.1", self._target))
             self._open |= {near, far}
+            if self._is_cut:  # meanwhile, when these two were not known yet
+                near.close()
+                far.close()
+                continue
             for one, other in ((near, far), (far, near)):
                 threading.Thread(target=self._pass_on, args=(one, other), daemon=True).start()
 

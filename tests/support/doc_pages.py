@@ -21,12 +21,16 @@ from contextlib import nullcontext, suppress
 from pathlib import Path
 from typing import NamedTuple
 
+from tests.support.fork_server import can_fork, get_fork_server
 from tests.support.java_machine import JavaMachine
+from tests.support.server_process import free_port
 
 PAGE_ADDRESS = "http://127.0.0.1:8081"
 """The address that pages write for the registry."""
 PAGE_BROKER = "127.0.0.1:9092"
 """The address that pages write for a Kafka broker."""
+_OWN_PORT = re.compile(r"\bstele serve\b.* --port (\d+)")
+"""A port that a page writes for a server that it starts."""
 _STEP = re.compile(
     r"(?:^<!-- exits with (?P<code>\d+) -->\n|^(?P<broker><!-- needs a broker -->)\n)?"
     r"^```(?P<kind>bash|python)\n(?P<block>.*?)^```$"
@@ -70,27 +74,33 @@ def run_page(
     """Run every block of a page in a folder against the registry at an address.
 
     Blocks that need a broker are left out where there is none. Spark in a block uses the Java machine, if one is given,
-    and starts one of its own otherwise.
+    and starts one of its own otherwise. Commands are forked from a process that has loaded them. Servers that the page
+    starts get free ports in place of those it writes.
 
     Raises:
         AssertionError: A block ended with another code, or did not print what the page shows.
     """
     groups: list[int] = []
+    path, python, forking = str(Path(sys.executable).parent), sys.executable, dict[str, str]()
+    if can_fork():
+        server = get_fork_server()
+        path, python, forking = f"{server.programs}:{path}", str(server.programs / "python"), server.environ
+    text = page.read_text(encoding="utf-8")
+    for port in sorted({port for step in list_steps(text) for port in _OWN_PORT.findall(step.code)}):
+        text = re.sub(rf"\b{port}\b", str(free_port()), text)
     try:
-        for step in list_steps(page.read_text(encoding="utf-8")):
+        for step in list_steps(text):
             if step.needs_broker and broker is None:
                 continue
             code = step.code.replace(PAGE_ADDRESS, address).replace(PAGE_BROKER, broker or PAGE_BROKER)
-            script = f'export PATH="{Path(sys.executable).parent}:$PATH"\n{code}'
-            command = (
-                ["bash", "-euo", "pipefail", "-c", script] if step.kind == "bash" else [sys.executable, "-c", code]
-            )
+            script = f'export PATH="{path}:$PATH"\n{code}'
+            command = ["bash", "-euo", "pipefail", "-c", script] if step.kind == "bash" else [python, "-c", code]
             lent = nullcontext(dict[str, str]()) if java_machine is None else java_machine.lend(folder)
             with lent as variables:
                 started = subprocess.Popen(
                     command,
                     cwd=folder,
-                    env={**os.environ, **variables, "STELE_URL": address, "COLUMNS": "200"},
+                    env={**os.environ, **variables, **forking, "STELE_URL": address, "COLUMNS": "200"},
                     stdout=subprocess.PIPE,
                     stderr=subprocess.STDOUT,
                     text=True,

@@ -7,6 +7,8 @@ without `spark.stop()` leaves its Spark context behind; `lend` stops it.
 
 from __future__ import annotations
 
+import os
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -14,17 +16,25 @@ from typing import Any
 
 
 class JavaMachine:
-    """A running Java machine of PySpark, without a Spark context."""
+    """A running Java machine of PySpark, without a Spark context.
 
-    def __init__(self) -> None:
+    Args:
+        engine: Whether it has the jar of the engine `jvm`, as that of `stele.spark.local_session` has.
+    """
+
+    def __init__(self, *, engine: bool = True) -> None:
         from pyspark import SparkConf
         from pyspark.java_gateway import launch_gateway
 
         from stele.spark.engines.jvm import settings as engine_settings
         from stele.spark.session import LOGGING
 
+        # The machine starts workers itself for its server of Spark Connect.
+        os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
         logging = f"-Dlog4j2.configurationFile={LOGGING.as_uri()}"
-        fixed = {"spark.driver.memory": "2g", "spark.driver.extraJavaOptions": logging, **engine_settings()}
+        fixed = {"spark.driver.memory": "2g", "spark.driver.extraJavaOptions": logging}
+        if engine:
+            fixed |= engine_settings()
         self._gateway: Any = launch_gateway(SparkConf(loadDefaults=False).setAll(list(fixed.items())))
 
     @contextmanager

@@ -141,7 +141,7 @@ def _wait(address: str, broker: subprocess.Popen[bytes], log: Path) -> None:
     while time.monotonic() < until:
         assert broker.poll() is None, f"the broker ended:\n{log.read_text()[-4000:]}"
         try:
-            producer.list_topics(timeout=1)
+            producer.list_topics(timeout=5)
             return
         except KafkaException:
             time.sleep(0.2)

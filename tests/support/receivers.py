@@ -46,23 +46,24 @@ class WebhookReceiver(Receiver):
     def __init__(self) -> None:
         self._hook = Webhook()
         self._hook.__enter__()
-        self._seen: list[Event] = []
+        self._hooks = [self._hook]
         self.subscription = {"sink": self._hook.url, "protocol": "HTTP"}
 
     def stop(self) -> None:
         """See `Receiver`."""
         self._hook.__exit__()
-        self._seen += [delivery.event for delivery in self._hook.deliveries]
 
     def start(self) -> None:
         """See `Receiver`."""
         self._hook = Webhook(port=self._hook.port)
         self._hook.__enter__()
+        self._hooks.append(self._hook)
 
     def wait_for(self, is_enough: IsEnough, seconds: float) -> list[Event]:
         """See `Receiver`."""
         until = time.monotonic() + seconds
-        while not is_enough(events := [*self._seen, *(delivery.event for delivery in self._hook.deliveries)]):
+        # A request that had begun when a webhook stopped is answered still.
+        while not is_enough(events := [row.event for hook in self._hooks for row in hook.deliveries]):
             if time.monotonic() > until:
                 raise TimeoutError(f"{len(events)} events came")
             time.sleep(0.05)

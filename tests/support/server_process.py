@@ -14,14 +14,22 @@ import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO, Any, NamedTuple
+from typing import IO, Any, NamedTuple, TypeAlias
+
+from tests.support.fork_server import ForkedProcess, can_fork, get_fork_server
+
+Process: TypeAlias = subprocess.Popen[bytes] | ForkedProcess
+
+
+NEEDS_START = ("PYTHON", "STELE_WORKERS", "STELE_OTEL", "OTEL_")
+"""Beginnings of the names of environment variables that Python or a library reads when it starts or is imported."""
 
 
 class Running(NamedTuple):
     """A server that answers: its base URL and its (first) process."""
 
     url: str
-    process: subprocess.Popen[bytes]
+    process: Process
 
 
 class Answer(NamedTuple):
@@ -63,12 +71,22 @@ def serving(
 ) -> Iterator[Running]:
     """Start `stele serve` with these flags on a free port; stopped with SIGTERM at the end.
 
+    One worker is forked from a process that has loaded the server, unless a variable is for Python itself; several
+    start anew.
+
     output takes what the server prints; None: it goes where that of the tests goes.
     """
     port = free_port()
-    command = [sys.executable, "-m", "stele.cli", "serve", "--port", str(port), "--log-level", "warning", *flags]
+    arguments = ["serve", "--port", str(port), "--log-level", "warning", *flags]
     variables = {**os.environ, **(environ or {})}
-    process = subprocess.Popen(command, cwd=folder, env=variables, start_new_session=True, stdout=output, stderr=output)
+    process: Process
+    if can_fork() and "--workers" not in flags and not any(name.startswith(NEEDS_START) for name in environ or {}):
+        process = get_fork_server().start_command(arguments, folder, variables, output)
+    else:
+        command = [sys.executable, "-m", "stele.cli", *arguments]
+        process = subprocess.Popen(
+            command, cwd=folder, env=variables, start_new_session=True, stdout=output, stderr=output
+        )
     url = f"http://127.0.0.1:{port}"
     try:
         wait_ready(url, process)
@@ -82,7 +100,7 @@ def serving(
             raise
 
 
-def wait_ready(url: str, process: subprocess.Popen[bytes], seconds: float = 120.0) -> None:
+def wait_ready(url: str, process: Process, seconds: float = 120.0) -> None:
     """Return when the server says that it is ready."""
     until = time.monotonic() + seconds
     while time.monotonic() < until:

@@ -59,3 +59,14 @@ def test_a_page_that_lies_fails(page: str, why: str, tmp_path: Path) -> None:
     path.write_text(page, encoding="utf-8")
     with pytest.raises(AssertionError, match=why):
         run_page(path, tmp_path, "http://127.0.0.1:1")
+
+
+def test_a_server_of_a_page_gets_a_free_port(tmp_path: Path) -> None:
+    """Two pages with the same port run side by side; a page speaks of one port in all its blocks."""
+    path = tmp_path / "page.md"
+    blocks = ("echo stele serve --store memory: --port 18098 > first", "echo https://localhost:18098/ > second")
+    path.write_text("\n".join(f"```bash\n{block}\n```\n" for block in blocks), encoding="utf-8")
+    run_page(path, tmp_path, "http://127.0.0.1:1")
+    port = (tmp_path / "first").read_text().rsplit(maxsplit=1)[-1]
+    assert port != "18098"
+    assert (tmp_path / "second").read_text() == f"https://localhost:{port}/\n"

@@ -1,0 +1,283 @@
+"""Starts commands and servers by forking a process that has loaded them, which saves their imports.
+
+Tests start hundreds of processes of the command line, and most of the processor time of each goes into imports. One
+process for each process of tests imports what they need and forks whatever is asked of it over a socket. A
+forked process has its own arguments, folder, environment, standard streams and end, as one that was started has.
+
+Start a process of its own where the start is what a test is about, and for several workers: these look at environment
+variables when their libraries are imported.
+
+`python -m tests.support.fork_server SOCKET` is the process that forks; it ends with its standard input.
+"""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import functools
+import gc
+import importlib
+import json
+import os
+import selectors
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+import types
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import IO, Final, NamedTuple
+
+from tests.support.forked_program import HEAD_BYTES, request_process
+
+LOADED: Final = (
+    "pyarrow.compute",
+    "pyspark.sql.functions",
+    "stele.cli.app",
+    "stele.cli.serve",
+    "stele.formats.avro",
+    "stele.formats.jsonschema.canonical",
+    "stele.formats.protobuf.canonical",
+    "stele.server.app",
+    "stele.server.run",
+    "stele.service.missing_references",
+    "stele.service.text_search",
+    "stele.spark.session",
+    "stele.storage.memory",
+    "stele.storage.sqlite",
+    "stele.ui.app",
+    "uvicorn.lifespan.on",
+    "uvicorn.loops.uvloop",
+)
+"""What the process that forks imports: what most commands and servers load sooner or later."""
+
+
+def can_fork() -> bool:
+    """Whether processes can be forked here and watched."""
+    return sys.platform == "linux"
+
+
+# --- the process that forks ------------------------------------------------------------------------------------------
+
+
+class _Task(NamedTuple):
+    """What a forked process is to do: `stele` with arguments, or Python code."""
+
+    arguments: list[str]
+    folder: str
+    environ: dict[str, str]
+    streams: list[int]
+    has_own_session: bool = False
+
+
+class _Child(NamedTuple):
+    pid: int
+    connection: socket.socket
+
+
+def _receive_task(connection: socket.socket) -> _Task:
+    head, streams, _, _ = socket.recv_fds(connection, HEAD_BYTES, 3)
+    with connection.makefile("rb") as file:
+        request = json.loads(file.read(int.from_bytes(head, "big")))
+    return _Task(streams=list(streams), **request)
+
+
+def _serve(listener: socket.socket) -> _Task | None:
+    """Fork a process for each request until standard input ends; return the task in each forked process."""
+    selector = selectors.DefaultSelector()
+    selector.register(sys.stdin.fileno(), selectors.EVENT_READ)
+    selector.register(listener, selectors.EVENT_READ)
+    children: dict[int, _Child] = {}
+    while True:
+        for key, _ in selector.select():
+            if key.fileobj is listener:
+                connection, _ = listener.accept()
+                try:
+                    task = _receive_task(connection)
+                except (OSError, ValueError):
+                    connection.close()
+                    continue
+                pid = os.fork()
+                if pid == 0:
+                    selector.close()
+                    listener.close()
+                    connection.close()
+                    for watched, child in children.items():
+                        os.close(watched)
+                        child.connection.close()
+                    return task
+                for stream in task.streams:
+                    os.close(stream)
+                watched = os.pidfd_open(pid)
+                children[watched] = _Child(pid, connection)
+                selector.register(watched, selectors.EVENT_READ)
+                selector.register(connection, selectors.EVENT_READ, watched)
+                with contextlib.suppress(OSError):
+                    connection.sendall(f"{pid}\n".encode())
+            elif key.data is not None:  # who asked for it has gone
+                asked = children.get(key.data)
+                if asked is not None and asked.connection is key.fileobj:  # it has not just ended by itself
+                    os.kill(asked.pid, signal.SIGKILL)
+                    selector.unregister(key.fileobj)
+            elif isinstance(key.fileobj, int) and key.fileobj in children:
+                child = children.pop(key.fileobj)
+                _, status = os.waitpid(child.pid, 0)
+                selector.unregister(key.fileobj)
+                os.close(key.fileobj)
+                with contextlib.suppress(KeyError):
+                    selector.unregister(child.connection)
+                with contextlib.suppress(OSError):
+                    child.connection.sendall(f"{os.waitstatus_to_exitcode(status)}\n".encode())
+                child.connection.close()
+            else:
+                for child in children.values():
+                    os.kill(child.pid, signal.SIGKILL)
+                return None
+
+
+def _run_task(task: _Task) -> None:
+    if task.has_own_session:
+        os.setsid()
+    for number, stream in enumerate(task.streams):
+        os.dup2(stream, number)
+        os.close(stream)
+    os.chdir(task.folder)
+    os.environ.clear()
+    os.environ.update(task.environ)
+    time.tzset()
+    main = types.ModuleType("__main__")
+    sys.modules["__main__"] = main
+    if task.arguments[0] == "-c":
+        sys.argv = task.arguments[:1]
+        sys.path.insert(0, "")
+        exec(task.arguments[1], main.__dict__)
+    else:
+        sys.argv = task.arguments
+        importlib.import_module("stele.cli").main()
+
+
+def _main() -> None:
+    for name in LOADED:
+        with contextlib.suppress(ImportError):  # an environment may have fewer extras
+            importlib.import_module(name)
+    gc.collect()
+    gc.freeze()
+    sys.path[:] = [path for path in sys.path if path]
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.bind(f"{sys.argv[1]}.new")
+        listener.listen(64)
+        os.rename(f"{sys.argv[1]}.new", sys.argv[1])
+        task = _serve(listener)
+    if task is not None:
+        _run_task(task)
+
+
+# --- those who ask for a process -------------------------------------------------------------------------------------
+
+
+class ForkedProcess:
+    """A forked process, which is controlled as a `subprocess.Popen` is."""
+
+    def __init__(self, connection: socket.socket, arguments: Sequence[str]) -> None:
+        self.args = list(arguments)
+        self.returncode: int | None = None
+        self._connection = connection
+        self._answers = connection.makefile("rb")
+        self.pid = int(self._answers.readline())
+
+    def poll(self) -> int | None:
+        """Return the exit code, negative for a signal, or None while the process runs."""
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            return self.wait(0)
+        return None
+
+    def wait(self, timeout: float | None = None) -> int:
+        """Return the exit code once the process has ended. Raises `subprocess.TimeoutExpired` after so many seconds."""
+        if self.returncode is None:
+            with selectors.DefaultSelector() as selector:
+                selector.register(self._connection, selectors.EVENT_READ)
+                if not selector.select(timeout):
+                    raise subprocess.TimeoutExpired(self.args, timeout or 0)
+            self.returncode = int(self._answers.readline())
+            self._answers.close()
+            self._connection.close()
+        return self.returncode
+
+    def send_signal(self, number: int) -> None:
+        """Send a signal to the process, unless it has ended."""
+        if self.poll() is None:
+            os.kill(self.pid, number)
+
+    def terminate(self) -> None:
+        """Ask the process to end."""
+        self.send_signal(signal.SIGTERM)
+
+    def kill(self) -> None:
+        """End the process at once."""
+        self.send_signal(signal.SIGKILL)
+
+
+class ForkServer:
+    """The process that forks, from the side of the tests."""
+
+    def __init__(self) -> None:
+        self._folder = Path(tempfile.mkdtemp(prefix="fork-"))
+        self.address = self._folder / "socket"
+        command = [sys.executable, "-m", "tests.support.fork_server", str(self.address)]
+        root = Path(__file__).parent.parent.parent
+        self._process = subprocess.Popen(command, cwd=root, stdin=subprocess.PIPE, start_new_session=True)
+        self.programs = self._folder / "bin"
+        self.programs.mkdir()
+        for name in ("python", "stele"):
+            program = self.programs / name
+            source = Path(__file__).with_name("forked_program.py").read_text(encoding="utf-8")
+            program.write_text(f"#!{sys.executable} -IS\n{source}", encoding="utf-8")
+            program.chmod(0o755)
+        self.environ = {
+            "STELE_FORK_SERVER": str(self.address),
+            "STELE_FORK_SERVER_PYTHON": sys.executable,
+            "STELE_FORK_SERVER_PATH": os.environ.get("PYTHONPATH", ""),
+        }
+        while not self.address.exists():
+            assert self._process.poll() is None, "the process that forks ended"
+            time.sleep(0.02)
+
+    def start_command(
+        self,
+        arguments: Sequence[str],
+        folder: Path,
+        environ: Mapping[str, str],
+        output: IO[bytes] | None = None,
+    ) -> ForkedProcess:
+        """Start `stele` with these arguments in a session of its own.
+
+        output takes what it prints; None: it goes where that of the tests goes.
+        """
+        words = ["stele", *arguments]
+        with open(os.devnull, "rb") as nothing:
+            streams = [nothing.fileno(), *([1, 2] if output is None else [output.fileno()] * 2)]
+            connection = request_process(str(self.address), words, str(folder), environ, streams, has_own_session=True)
+        return ForkedProcess(connection, words)
+
+    def close(self) -> None:
+        """End the process and all that it forked."""
+        assert self._process.stdin is not None
+        self._process.stdin.close()
+        self._process.wait(60)
+        shutil.rmtree(self._folder)
+
+
+@functools.cache
+def get_fork_server() -> ForkServer:
+    """Return the process that forks for this process; it starts with the first call, and ends with this process."""
+    server = ForkServer()
+    atexit.register(server.close)
+    return server
+
+
+if __name__ == "__main__":
+    _main()

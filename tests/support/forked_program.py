@@ -1,0 +1,61 @@
+"""Program in place of `stele` and `python` that has a process forked to do its work (see `fork_server.py`).
+
+Passes signals on to the process and ends as it does. Python starts anew for all but `python -c CODE`, for servers with
+several workers, and where `PYTHONPATH` is another.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import socket
+import sys
+from collections.abc import Mapping, Sequence
+
+HEAD_BYTES = 8
+"""How many bytes hold the length of a request."""
+
+
+def request_process(
+    address: str,
+    arguments: Sequence[str],
+    folder: str,
+    environ: Mapping[str, str],
+    streams: Sequence[int],
+    **more: bool,
+) -> socket.socket:
+    """Ask the process that forks for one; return the connection that tells its number, then its exit code, by lines."""
+    connection = socket.socket(socket.AF_UNIX)
+    connection.connect(address)
+    request = {"arguments": list(arguments), "folder": folder, "environ": dict(environ), **more}
+    data = json.dumps(request).encode()
+    socket.send_fds(connection, [len(data).to_bytes(HEAD_BYTES, "big")], list(streams))
+    connection.sendall(data)
+    return connection
+
+
+def main() -> None:
+    """Do what the program was called for."""
+    name, arguments = os.path.basename(sys.argv[0]), sys.argv[1:]
+    python = os.environ["STELE_FORK_SERVER_PYTHON"]
+    is_elsewhere = os.environ.get("PYTHONPATH", "") != os.environ["STELE_FORK_SERVER_PATH"]
+    if name == "python" and (is_elsewhere or len(arguments) != 2 or arguments[0] != "-c"):
+        os.execv(python, [python, *arguments])
+    if name == "stele" and (is_elsewhere or "--workers" in arguments or "STELE_WORKERS" in os.environ):
+        os.execv(python, [python, "-m", "stele.cli", *arguments])
+    words = arguments if name == "python" else ["stele", *arguments]
+    connection = request_process(os.environ["STELE_FORK_SERVER"], words, os.getcwd(), os.environ, [0, 1, 2])
+    answers = connection.makefile("rb")
+    process = int(answers.readline())
+    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGUSR1):
+        signal.signal(number, lambda number, _: os.kill(process, number))
+    code = int(answers.readline() or b"1")
+    if code < 0:
+        signal.signal(-code, signal.SIG_DFL)
+        os.kill(os.getpid(), -code)
+    sys.exit(code)
+
+
+if __name__ == "__main__":
+    main()
