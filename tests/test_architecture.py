@@ -147,7 +147,7 @@ DIALECT_EXTRAS = {
         "acls": "Redpanda's access control entries, and the rules that they are",
         "guid": "names of schemas that depend on their content alone",
         "lists": "what the lists of this API hold, in their order",
-        "name_lists": "lists of names as they were made last",
+        "known_lists": "lists as they were made last, of which a page is a part",
         "karapace": "what only Karapace says: findings about bodies, sentences about refused schemas",
         "names": "contexts, qualified subjects, versions and flags in paths and queries",
         "profiles": "what the releases and makers that speak this dialect do differently, as data",

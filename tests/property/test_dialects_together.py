@@ -43,7 +43,7 @@ from stele.core.policy import Policy
 SEED = os.environ.get("DIALECT_WALK_SEED", "one registry")
 STEPS = int(os.environ.get("DIALECT_WALK_STEPS", "500"))
 """Operations of a walk: a new registry each, so that a red one is found again soon."""
-WALKS = int(os.environ.get("DIALECT_WALKS", "4"))
+WALKS = int(os.environ.get("DIALECT_WALKS", "2"))
 
 
 @pytest.fixture(scope="module")

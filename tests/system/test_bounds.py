@@ -15,6 +15,7 @@ from collections.abc import Iterator
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
+from typing import Any
 from urllib.parse import quote
 
 import pytest
@@ -93,9 +94,10 @@ def closed_for(server: Running, reason: str) -> float:
 def test_a_long_head_is_refused(server: Running, head: list[bytes]) -> None:
     """Header bytes and header fields beyond the bounds get 431 and a closed connection, and take no memory."""
     before, closed = memory_of(server), closed_for(server, "header_size")
+    sent = b"POST /subjects/s HTTP/1.1\r\nHost: x\r\n" + b"".join(head)  # a connection has a second for its head
     with watch_answers(server), connect(server) as connection:
         with suppress(ConnectionResetError, BrokenPipeError):
-            connection.sendall(b"POST /subjects/s HTTP/1.1\r\nHost: x\r\n" + b"".join(head))
+            connection.sendall(sent)
         assert read_all(connection)[:12] in (b"HTTP/1.1 431", b"")
     assert memory_of(server) - before < 100_000_000
     assert closed_for(server, "header_size") == closed + 1
@@ -164,7 +166,7 @@ def test_connections_that_send_nothing_shut_nobody_out(tmp_path: Path) -> None:
         for connection in held:
             connection.close()
         process.send_signal(signal.SIGTERM)
-        assert process.wait(30) == 0
+        assert process.wait(60) == 0
 
 
 @cache
@@ -212,22 +214,41 @@ def test_work_ends_with_its_client(server: Running) -> None:
         time.sleep(0.1)
 
 
+def start_checking(server: Running) -> None:
+    """Have the server start the process that checks; the first answer may wait for it for too long."""
+    for _ in range(10):
+        with start_request(server, "/api/check", slow_check(1)) as connection:
+            if read_answer(connection)[0].startswith(b"HTTP/1.1 200"):
+                return
+    raise AssertionError("no check is answered")
+
+
 def test_a_request_that_takes_too_long_is_given_up(tmp_path: Path) -> None:
     """After `request_seconds` the answer is 503 in the words of the dialect, with `Retry-After`."""
-    environ = {"STELE_REQUEST_SECONDS": "4"}
-    with serving("--store", "memory:", folder=tmp_path, environ=environ) as server:
-        with start_request(server, "/api/check", slow_check(1)) as connection:
-            read_answer(connection)  # which starts the process that checks
-        with start_request(server, "/api/check", slow_check(200)) as connection:
-            head, body = read_answer(connection)
+    seconds, made, planned = 4, 0, 0
+    error: dict[str, Any] = {}
+    for _ in range(8):
+        environ = {"STELE_REQUEST_SECONDS": str(seconds)}
+        with serving("--store", "memory:", folder=tmp_path, environ=environ) as server:
+            start_checking(server)
+            with start_request(server, "/api/check", slow_check(200)) as connection:
+                connection.settimeout(240)
+                head, body = read_answer(connection)
+        if head.startswith(b"HTTP/1.1 200"):  # a fast machine has made all comparisons by then
+            seconds = max(1, seconds // 2)
+            continue
         assert head.startswith(b"HTTP/1.1 503")
         assert b"retry-after: 1" in head
         error = json.loads(body)["error"]
         assert error["kind"] == "time_limit_reached"
-        made, planned = map(int, re.search(r"; (\d+) of (\d+) comparisons were made$", error["message"]).groups())
-        assert 0 < made < planned == 1000
-        assert "NAME_MISMATCH" in {row["rule"] for row in error["findings"]}
-        assert 1000 - made <= min(row["against"] for row in error["findings"])
+        counted = re.search(r"; (\d+) of (\d+) comparisons were made$", error["message"])
+        made, planned = map(int, counted.groups()) if counted else (0, 0)
+        if made:
+            break
+        seconds *= 2  # a slow machine reads the body still
+    assert 0 < made < planned == 1000
+    assert "NAME_MISMATCH" in {row["rule"] for row in error["findings"]}
+    assert 1000 - made <= min(row["against"] for row in error["findings"])
 
 
 def test_a_stop_stops(tmp_path: Path) -> None:
@@ -247,7 +268,10 @@ def test_a_stop_waits_for_no_page_that_follows_the_journal(tmp_path: Path) -> No
     """A stream that would go on for most of a minute ends at once, and with it the process."""
     with serving("--store", "memory:", folder=tmp_path) as server, connect(server) as page:
         page.sendall(b"GET /ui/journal/feed HTTP/1.1\r\nHost: x\r\n\r\n")
-        assert b"entries follow" in page.recv(65_536) + page.recv(65_536)
+        seen = b""
+        while b"entries follow" not in seen:  # head and entries may come in several pieces
+            seen += (piece := page.recv(65_536))
+            assert piece, seen
         server.process.send_signal(signal.SIGTERM)
         began = time.monotonic()
         server.process.wait(40)

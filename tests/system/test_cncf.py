@@ -44,33 +44,34 @@ def test_workers_agree_and_a_restart_forgets_nothing(tmp_path: Path) -> None:
 def test_a_port_of_its_own(tmp_path: Path) -> None:
     """On its port, below its prefix and beside the others it is one registry, and says where it was asked."""
     port = free_port()
-    with serving("--store", "memory:", "--listen", f"cncf={port}", folder=tmp_path) as server:
+    flags = ("--store", "memory:", "--listen", f"cncf={port}")
+    with serving(*flags, folder=tmp_path) as server, httpx.Client(timeout=60) as http:
         own = f"http://127.0.0.1:{port}"
-        assert httpx.put(f"{own}/schemagroups/g", json={"format": "avro"}).status_code == 201
-        assert httpx.post(f"{own}/schemagroups/g/schemas/s", content=AVRO).status_code == 200
+        assert http.put(f"{own}/schemagroups/g", json={"format": "avro"}).status_code == 201
+        assert http.post(f"{own}/schemagroups/g/schemas/s", content=AVRO).status_code == 200
         for base in (own, server.url, f"{server.url}/cncf"):
             for path in ("/schemagroups/g/schemas/s", "/%24schemagroups/g/schemas/s"):
-                answer = httpx.get(base + path)
+                answer = http.get(base + path)
                 assert (answer.status_code, answer.content) == (200, AVRO)
                 assert answer.headers["location"].startswith(f"{base}/")
-                assert httpx.head(base + path).headers["content-length"] == str(len(AVRO))
-            uri = httpx.get(f"{base}/schemagroups/g/schemas/s").headers["schema-version-uri"]
-            assert httpx.get(f"{base}/schema?uri={quote(uri, safe='')}").content == AVRO
-            assert "/schemagroups/{group}" in httpx.get(f"{base}/_docs/cncf/openapi.json").json()["paths"]
-        assert httpx.get(f"{own}/$SCHEMAgroups/g").json()["SchemaType"] == "Avro"
-        metrics = httpx.get(f"{server.url}/metrics").text
+                assert http.head(base + path).headers["content-length"] == str(len(AVRO))
+            uri = http.get(f"{base}/schemagroups/g/schemas/s").headers["schema-version-uri"]
+            assert http.get(f"{base}/schema?uri={quote(uri, safe='')}").content == AVRO
+            assert "/schemagroups/{group}" in http.get(f"{base}/_docs/cncf/openapi.json").json()["paths"]
+        assert http.get(f"{own}/$SCHEMAgroups/g").json()["SchemaType"] == "Avro"
+        metrics = http.get(f"{server.url}/metrics").text
         assert 'dialect="cncf"' in metrics
         assert 'route="/schemagroups/{group' in metrics
-        assert httpx.get(f"{server.url}/subjects").json() == [":.g:s"]
+        assert http.get(f"{server.url}/subjects").json() == [":.g:s"]
 
 
 def test_links_name_the_public_address(tmp_path: Path) -> None:
     """Behind a proxy, links and version URIs begin with the address the operator says clients use."""
     public = {"STELE_PUBLIC_URL": "https://schemas.example/cncf/"}
-    with serving("--store", "memory:", folder=tmp_path, environ=public) as server:
-        httpx.put(f"{server.url}/schemagroups/g", json={"format": "avro"})
-        httpx.post(f"{server.url}/schemagroups/g/schemas/s", content=AVRO)
-        answer = httpx.get(f"{server.url}/schemagroups/g/schemas/s")
+    with serving("--store", "memory:", folder=tmp_path, environ=public) as server, httpx.Client(timeout=60) as http:
+        http.put(f"{server.url}/schemagroups/g", json={"format": "avro"})
+        http.post(f"{server.url}/schemagroups/g/schemas/s", content=AVRO)
+        answer = http.get(f"{server.url}/schemagroups/g/schemas/s")
         assert answer.headers["location"].startswith("https://schemas.example/cncf/schemagroups/g/")
         uri = quote(answer.headers["schema-version-uri"], safe="")
-        assert httpx.get(f"{server.url}/schema?uri={uri}").content == AVRO
+        assert http.get(f"{server.url}/schema?uri={uri}").content == AVRO

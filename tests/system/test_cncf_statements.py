@@ -85,7 +85,7 @@ def start(client: httpx.Client, name: str, direction: str, url: str, namespace: 
     assert answer.status_code == 201, answer.text
 
 
-def wait_for(find: Callable[[], Any], wanted: Any, seconds: float = 20.0) -> None:
+def wait_for(find: Callable[[], Any], wanted: Any, seconds: float = 60.0) -> None:
     """Return once something is so."""
     until = time.monotonic() + seconds
     while (found := find()) != wanted:
@@ -203,7 +203,10 @@ def test_14_an_import_names_its_source(chain: Chain) -> None:
     """14: an import fills in the source's base URI and absolute ids; a second one writes nothing."""
     chain.make_group("g14")
     chain.post("g14/s")
-    with registry(port=0, public_url="http://d.example") as target, httpx.Client(base_url=target.url) as client:
+    with (
+        registry(port=0, public_url="http://d.example") as target,
+        httpx.Client(base_url=target.url, timeout=60) as client,
+    ):
         ends = [SteleRegistry(HttpApi(box.client), box.url) for box in (chain.boxes["a"], target)]
         work = Replicator(ends[0], ends[1], Scope((":.g14:*",)))
         assert work.synchronize().registered == 1
@@ -356,11 +359,11 @@ def test_20_ids_of_groups_are_seen_by_all(chain: Chain, tmp_path: Path) -> None:
         "super_users": ("user:root",),
     }
     with registry(port=0, public_url="http://d.example", outgoing_networks=NETWORKS, **settings) as box:
-        root = httpx.Client(base_url=box.url, auth=("root", "zero"))
-        ann = httpx.Client(base_url=box.url, auth=("ann", "pw"))
+        root = httpx.Client(base_url=box.url, auth=("root", "zero"), timeout=60)
+        ann = httpx.Client(base_url=box.url, auth=("ann", "pw"), timeout=60)
         with root, ann:
             start(root, "from-a", "pull", chain.boxes["a"].url)
-            wait_for(lambda: root.get("/schemagroups/g20/schemas/s/versions").status_code, 200)
+            wait_for(lambda: root.get("/schemagroups/g20/schemas/s/versions/1").status_code, 200)
             assert "g20" in ann.get("/schemagroups").json()
             assert ann.get("/schemagroups/g20").json() == {"id": "g20"}
             assert ann.get("/schemagroups/none").status_code == 404

@@ -14,6 +14,8 @@ from tests.support.server_process import serving
 
 pytestmark = pytest.mark.servers
 SOURCE = "https://registry.example.org"
+SECONDS = 60.0
+"""How long a test waits for what comes soon on a machine that has nothing else to do."""
 
 
 @pytest.fixture(scope="module", params=sorted(BROKERS))
@@ -43,25 +45,25 @@ def subscribe(url: str, broker: Broker, **members: Any) -> str:
         "filters": [{"prefix": {"subject": "/schemagroups/"}}],
         **members,
     }
-    answer = httpx.post(f"{url}/subscriptions", json=body)
+    answer = httpx.post(f"{url}/subscriptions", json=body, timeout=SECONDS)
     assert answer.status_code == 201, answer.text
     return str(answer.json()["id"])
 
 
 def register(url: str, subject: str) -> None:
     """Register a schema."""
-    httpx.post(f"{url}/subjects/{subject}/versions", json={"schema": '"string"'}).raise_for_status()
+    httpx.post(f"{url}/subjects/{subject}/versions", json={"schema": '"string"'}, timeout=SECONDS).raise_for_status()
 
 
 def overview(url: str, name: str) -> dict[str, Any]:
     """How far a subscription is."""
-    rows = httpx.get(f"{url}/api/subscriptions").json()["subscriptions"]
+    rows = httpx.get(f"{url}/api/subscriptions", timeout=SECONDS).json()["subscriptions"]
     return next(row for row in rows if row["id"] == name)
 
 
 def wait_until(url: str, name: str, **wanted: Any) -> dict[str, Any]:
     """Return how far a subscription is, once it says that."""
-    until = time.monotonic() + 30
+    until = time.monotonic() + SECONDS
     while True:
         row = overview(url, name)
         if all(row[member] == value for member, value in wanted.items()):
@@ -82,7 +84,7 @@ def test_events_reach_a_broker(url: str, broker: Broker) -> None:
             wait_until(url, name, delivered=2)
             seen += 2
             expected = seen
-            messages = broker.drain(lambda rows, expected=expected: len(rows) >= expected)[-2:]
+            messages = broker.drain(lambda rows, expected=expected: len(rows) >= expected, SECONDS)[-2:]
             paths = [f"/schemagroups/default/schemas/{each}/versions/1" for each in (subject, f"{subject}-2")]
             assert [message.event["subject"] for message in messages] == paths
             assert {message.event["source"] for message in messages} == {SOURCE}
@@ -90,22 +92,23 @@ def test_events_reach_a_broker(url: str, broker: Broker) -> None:
                 {"application/cloudevents+json"} if mode == "structured" else {""}
             )
             assert {bool(message.body) for message in messages} == {mode == "structured"}
-            httpx.delete(f"{url}/subscriptions/{name}").raise_for_status()
+            httpx.delete(f"{url}/subscriptions/{name}", timeout=SECONDS).raise_for_status()
 
 
 def test_wrong_credentials_are_no_delivery(url: str, broker: Broker) -> None:
     """A broker that does not let the server in gets nothing; the overview says why, and the event waits."""
     name = subscribe(url, broker, sinkCredential={**CREDENTIAL, "secret": "wrong"})
     register(url, "refused")
-    until = time.monotonic() + 30
-    while not (row := overview(url, name))["failures"]:
+    until = time.monotonic() + SECONDS
+    # Every one of them speaks of authorization or authentication. On a busy machine the first attempt may have no
+    # answer at all, and the overview tells of the fourth one next.
+    while "uth" not in (row := overview(url, name))["last_detail"]:
         assert time.monotonic() < until, row
         time.sleep(0.05)
-    assert row["delivered"] == 0
-    assert "uth" in row["last_detail"]  # every one of them speaks of authorization or authentication
+    assert (row["delivered"], row["failures"] > 0) == (0, True)
     if broker.sink.startswith("mqtt"):  # the clients of the others have no code for it
         assert row["last_code"] == "unauthenticated"
-    httpx.delete(f"{url}/subscriptions/{name}").raise_for_status()
+    httpx.delete(f"{url}/subscriptions/{name}", timeout=SECONDS).raise_for_status()
 
 
 def test_an_encrypted_connection_is_to_the_host_that_was_named(url: str, broker: Broker) -> None:
@@ -113,9 +116,9 @@ def test_an_encrypted_connection_is_to_the_host_that_was_named(url: str, broker:
     sink = broker.encrypted_sink.replace("localhost", "127.0.0.1")
     name = subscribe(url, broker, sink=sink)
     register(url, "other-name")
-    until = time.monotonic() + 30
+    until = time.monotonic() + SECONDS
     while not (row := overview(url, name))["failures"]:
         assert time.monotonic() < until, row
         time.sleep(0.05)
     assert (row["delivered"], row["last_code"]) == (0, "no_answer")
-    httpx.delete(f"{url}/subscriptions/{name}").raise_for_status()
+    httpx.delete(f"{url}/subscriptions/{name}", timeout=SECONDS).raise_for_status()

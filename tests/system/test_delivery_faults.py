@@ -18,6 +18,8 @@ import pytest
 from tests.support.receivers import Event, Receiver, receiver_of
 from tests.support.server_process import serving
 
+pytestmark = pytest.mark.timeout(600)  # several brokers start twice
+
 SUBJECTS = ("red", "green", "blue")
 BROKERS = ("kafka", "mqtt", "nats", "amqp")
 ROUNDS = 4
@@ -28,19 +30,19 @@ def register(url: str, number: int) -> None:
     """Register the next version of each subject."""
     schema = f'{{"type":"record","name":"R","fields":[{{"name":"f{number}","type":"int"}}]}}'
     for subject in SUBJECTS:
-        httpx.post(f"{url}/subjects/{subject}/versions", json={"schema": schema}).raise_for_status()
+        httpx.post(f"{url}/subjects/{subject}/versions", json={"schema": schema}, timeout=60).raise_for_status()
 
 
 def wait_for_deliveries(url: str, count: int) -> None:
     """Return when every subscription has delivered so many events."""
-    until = time.monotonic() + 30
+    until = time.monotonic() + 60
     while any(row["delivered"] < count for row in _overview(url)):
         assert time.monotonic() < until, _overview(url)
         time.sleep(0.1)
 
 
 def _overview(url: str) -> list[dict[str, Any]]:
-    rows: list[dict[str, Any]] = httpx.get(f"{url}/api/subscriptions").json()["subscriptions"]
+    rows: list[dict[str, Any]] = httpx.get(f"{url}/api/subscriptions", timeout=60).json()["subscriptions"]
     return rows
 
 
@@ -66,9 +68,9 @@ def run_faults(receivers: Mapping[str, Receiver], folder: Path) -> dict[str, lis
     }
     with serving(*store, folder=folder, environ=environ) as second:
         with serving(*store, folder=folder, environ=environ) as first:
-            httpx.put(f"{first.url}/config", json={"compatibility": "NONE"}).raise_for_status()
+            httpx.put(f"{first.url}/config", json={"compatibility": "NONE"}, timeout=60).raise_for_status()
             for receiver in receivers.values():
-                answer = httpx.post(f"{first.url}/subscriptions", json=receiver.subscription)
+                answer = httpx.post(f"{first.url}/subscriptions", json=receiver.subscription, timeout=60)
                 assert answer.status_code == 201, answer.text
             register(first.url, 0)
             wait_for_deliveries(first.url, 1)
@@ -82,7 +84,8 @@ def run_faults(receivers: Mapping[str, Receiver], folder: Path) -> dict[str, lis
         for receiver in receivers.values():
             receiver.start()
         register(second.url, 3)
-        return {name: receiver.wait_for(has_all, 90) for name, receiver in receivers.items()}
+        # Where a broker takes a minute to start, the next attempt may come a minute after it.
+        return {name: receiver.wait_for(has_all, 180) for name, receiver in receivers.items()}
 
 
 @pytest.fixture(scope="module")

@@ -31,8 +31,8 @@ def pair(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pair]:
     with (
         serving("--store", "memory:", folder=folder, environ=environ) as here,
         serving("--store", "memory:", folder=folder) as there,
-        httpx.Client(base_url=here.url) as first,
-        httpx.Client(base_url=there.url) as second,
+        httpx.Client(base_url=here.url, timeout=60) as first,
+        httpx.Client(base_url=there.url, timeout=60) as second,
     ):
         yield Pair(first, second)
 
@@ -53,7 +53,7 @@ def start_exporter(pair: Pair, name: str, **members: Any) -> None:
 
 def wait_for(find: Callable[[], Any], wanted: Any) -> None:
     """Return once something is so."""
-    until = time.monotonic() + 30
+    until = time.monotonic() + 60
     while (found := find()) != wanted:
         assert time.monotonic() < until, found
         time.sleep(0.1)
@@ -147,6 +147,8 @@ def test_what_was_made_again_replaces_what_was_there(pair: Pair) -> None:
     register(pair.here, "again-b", '"long"')
     start_exporter(pair, "remaker", subjects=["again-*"])
     wait_for(lambda: set(names) <= set(pair.there.get("/subjects").json()), True)
+    # The second version of one of them is the last change.
+    wait_for(lambda: pair.there.get("/subjects/again-b/versions").json(), [1, 2])
     pair.here.put("/exporters/remaker/pause")
     for name in names:
         delete_for_good(pair.here, name)
@@ -155,11 +157,15 @@ def test_what_was_made_again_replaces_what_was_there(pair: Pair) -> None:
     pair.here.put("/exporters/remaker/resume")
     wait_for(lambda: [pair.there.get(f"/subjects/{name}/versions/1").json().get("id") for name in names[:2]], new[:2])
     assert pair.there.get("/subjects/again-b/versions").json() == [1]
+    # Between the deletion of the old subject and the new version there is none.
+    wait_for(lambda: pair.there.get("/subjects/again-c/versions/1?deleted=true").json().get("schema"), '"bytes"')
     wait_for(lambda: "again-c" in pair.there.get("/subjects").json(), False)
-    assert pair.there.get("/subjects/again-c/versions/1?deleted=true").json()["schema"] == '"bytes"'
     assert status(pair, "remaker")["state"] == "RUNNING"
+    end = status(pair, "remaker")["offset"]
     pair.here.put("/exporters/remaker/reset")
-    wait_for(lambda: status(pair, "remaker")["state"], "RUNNING")
+    # It is running from the first change on, and has done nothing yet to what the later ones are about.
+    wait_for(lambda: status(pair, "remaker")["offset"] >= end, True)
+    assert status(pair, "remaker")["state"] == "RUNNING"
     assert [pair.there.get(f"/subjects/{name}/versions/1").json().get("id") for name in names[:2]] == new[:2]
 
 

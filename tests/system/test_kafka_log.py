@@ -90,7 +90,7 @@ def _read_topic(broker: str, topic: str) -> list[tuple[int, dict[str, Any], byte
     found = []
     try:
         while True:
-            message = consumer.poll(10)
+            message = consumer.poll(60)
             assert message is not None
             if message.error() is not None:
                 return found
@@ -172,7 +172,7 @@ async def test_contended_erasures(nodes: tuple[KafkaLog, KafkaLog], broker: str,
     assert [b"secret" in value for value in left] == [False]
 
 
-async def _until(is_true: Any, seconds: float = 10) -> None:
+async def _until(is_true: Any, seconds: float = 60) -> None:
     deadline = time.monotonic() + seconds
     while not await asyncio.to_thread(is_true):
         assert time.monotonic() < deadline
@@ -208,7 +208,7 @@ async def test_compaction_takes_what_was_erased_and_nothing_else(
         return not any(b"sesame" in file.read_bytes() for file in files.iterdir() if file.suffix == ".log")
 
     assert not is_gone()
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + 120
     while not is_gone():
         assert time.monotonic() < deadline, "Kafka has not compacted the topic"
         # What is written last stays in the active segment, which is never compacted.
@@ -250,7 +250,7 @@ async def test_sealed_secrets_leave_the_topic(
         return [file for file in segments if wanted in file.read_bytes()]
 
     async def wait(registry: Registry) -> None:
-        deadline = time.monotonic() + 60
+        deadline = time.monotonic() + 120
         number = 0
         while find_files(b"open-sesame"):
             assert time.monotonic() < deadline, "Kafka has not compacted the topic"
@@ -343,7 +343,8 @@ async def test_a_deleted_topic(broker: str, topic: str, url: str) -> None:
             failure = error
         await asyncio.sleep(0.05)
     await log.close()
-    assert topic not in admin.list_topics().topics
+    # The first failure may also come of a broker that is busy with the deletion. Nobody writes any more.
+    await _until(lambda: topic not in admin.list_topics().topics)
 
 
 async def test_a_broker_that_restarts(tmp_path: Path) -> None:
@@ -369,6 +370,7 @@ async def test_a_broker_that_restarts(tmp_path: Path) -> None:
 
         writing = asyncio.gather(*(write(i, node) for i, node in enumerate(nodes)))
         await asyncio.sleep(2)
+        await _until(lambda: len(acknowledged) > 0)
         before = len(acknowledged)
         await asyncio.to_thread(broker.restart)
         during = len(acknowledged)

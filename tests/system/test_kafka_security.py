@@ -76,10 +76,11 @@ def test_events_go_to_a_broker_behind_a_password(broker: KafkaBroker, tmp_path: 
             credential = {"credentialType": "PLAIN", "identifier": USER, "secret": password}
             sink = f"kafka://{broker.secure_address}/{topic}"
             body = {"sink": sink, "protocol": "KAFKA", "sinkCredential": credential, "source": "https://r.example.org"}
-            answer = httpx.post(f"{server.url}/subscriptions", json=body)
+            answer = httpx.post(f"{server.url}/subscriptions", json=body, timeout=60)
             assert answer.status_code == 201, answer.text
             ids.append(answer.json()["id"])
-        httpx.post(f"{server.url}/subjects/s/versions", json={"schema": '"string"'}).raise_for_status()
+        body = {"schema": '"string"'}
+        httpx.post(f"{server.url}/subjects/s/versions", json=body, timeout=60).raise_for_status()
         assert _has_event(broker, "events", b'"subject":"/schemagroups/default/schemas/s/versions/1"')
         until = time.monotonic() + 60
         # On a busy machine the first attempt may have no answer at all.
@@ -91,7 +92,7 @@ def test_events_go_to_a_broker_behind_a_password(broker: KafkaBroker, tmp_path: 
 
 
 def _find_subscription(url: str, name: str) -> dict[str, Any]:
-    rows = httpx.get(f"{url}/api/subscriptions").json()["subscriptions"]
+    rows = httpx.get(f"{url}/api/subscriptions", timeout=60).json()["subscriptions"]
     return next(dict(row) for row in rows if row["id"] == name)
 
 

@@ -65,7 +65,7 @@ def _run_nginx(site: str, port: int, folder: Path) -> Iterator[str]:
             until = time.monotonic() + 30
             while True:
                 try:
-                    httpx.get(f"{url}/subjects")
+                    httpx.get(f"{url}/subjects", timeout=60)
                     break
                 except httpx.ConnectError:
                     assert process.poll() is None, (folder / "error.log").read_text()
@@ -97,7 +97,7 @@ def _register(http: httpx.Client, number: int) -> int:
 
 def test_names_keep_their_escapes(cluster: tuple[str, list[Running]]) -> None:
     """A slash inside a subject's name reaches the node as it was sent; metrics are not the proxy's."""
-    with httpx.Client(base_url=cluster[0]) as http:
+    with httpx.Client(base_url=cluster[0], timeout=60) as http:
         answer = http.post("/subjects/a%2Fb/versions", json={"schema": '"string"'})
         assert answer.status_code == 200, answer.text
         assert "a/b" in http.get("/subjects").json()
@@ -129,6 +129,9 @@ def test_a_lost_node_is_not_noticed(cluster: tuple[str, list[Running]]) -> None:
     os.killpg(nodes[1].process.pid, signal.SIGKILL)
     before = len(registered)
     time.sleep(2)
+    until = time.monotonic() + 60
+    while len(registered) <= before + 10 and not failures and time.monotonic() < until:
+        time.sleep(0.05)
     is_over.set()
     for thread in threads:
         thread.join()
@@ -152,7 +155,8 @@ def test_a_cache_keeps_what_never_changes() -> None:
         ):
             assert site.count(written) == 1
             site = site.replace(written, real)
-        http = stack.enter_context(httpx.Client(base_url=stack.enter_context(_run_nginx(site, port, folder))))
+        url = stack.enter_context(_run_nginx(site, port, folder))
+        http = stack.enter_context(httpx.Client(base_url=url, timeout=60))
         schema_id = _register(http, 1)
         path = f"/schemas/ids/{schema_id}"
         kept = http.get(path)

@@ -84,7 +84,8 @@ def test_cut_links_between_three_registries(tmp_path: Path) -> None:
             network.heal(Link.STORE)
         for client in (left, right):
             wait_for(lambda client=client: uris(client), uris(here), 120)  # type: ignore[misc]  # bound now
-            assert status(client, "from-source").get("conflict_count", 0) == 0
+            # A conflict of a comparison in between is shown until the next status is written, a second later.
+            wait_for(lambda client=client: status(client, "from-source").get("conflict_count", 0), 0)  # type: ignore[misc]  # bound now
             assert client.get("/subjects/s-3/versions/latest").json()["schema"] == '"int"'
 
 
@@ -163,5 +164,6 @@ def test_every_topology_converges(sites: list[Site], topology: str) -> None:
             assert site.client.get(f"/subjects/{prefix}-{origin}-0/versions/latest").json()["schema"] == '"int"'
     for at, way, other in links:
         name = f"{prefix}-{way}-{other}"
-        assert status(sites[at].client, name).get("conflict_count", 0) == 0
+        # A detour may have met a subject before its newest life came that way, too.
+        wait_for(lambda at=at, name=name: status(sites[at].client, name).get("conflict_count", 0), 0, 60)  # type: ignore[misc]  # bound now
         sites[at].client.delete(f"/api/replications/{name}").raise_for_status()

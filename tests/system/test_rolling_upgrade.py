@@ -52,7 +52,7 @@ def _run(*arguments: str, folder: Path) -> subprocess.CompletedProcess[str]:
         env={**os.environ, "COLUMNS": "500"},
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=180,
         check=False,
     )
 

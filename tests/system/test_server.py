@@ -70,17 +70,21 @@ def test_workers_are_forked_after_loading(tmp_path: Path) -> None:
     """Workers come from the loaded parent, share its memory, and end with it."""
     with serving("--workers", "2", folder=tmp_path) as server:
         parent = server.process.pid
-        workers = Path(f"/proc/{parent}/task/{parent}/children").read_text().split()
+        children = Path(f"/proc/{parent}/task/{parent}/children")
+        until = time.monotonic() + 60
+        while len(workers := children.read_text().split()) < 2:  # one of them may be ready before the other is there
+            assert time.monotonic() < until, workers
+            time.sleep(0.05)
         command = Path(f"/proc/{parent}/cmdline").read_bytes()
         assert len(workers) == 2
         assert {Path(f"/proc/{worker}/cmdline").read_bytes() for worker in workers} == {command}
         os.kill(int(workers[0]), signal.SIGKILL)
-        until = time.monotonic() + 30
+        until = time.monotonic() + 60
         after = workers
         while workers[0] in after or len(after) < 2:
             assert time.monotonic() < until, "no new worker"
             time.sleep(0.1)
-            after = Path(f"/proc/{parent}/task/{parent}/children").read_text().split()
+            after = children.read_text().split()
         assert call(f"{server.url}/subjects").status == 200
     assert not any(Path(f"/proc/{worker}").exists() for worker in after)
 
@@ -112,9 +116,12 @@ def test_the_testing_signal_empties_a_memory_registry(tmp_path: Path) -> None:
         call(f"{server.url}/subjects/s/versions", "POST", SCHEMA)
         call(f"{server.url}/config", "PUT", {"compatibility": "FULL"})
         call(f"{server.url}/mode", "PUT", {"mode": "READONLY"})
+        begun = time.monotonic()
         assert call(f"{server.url}/schemas/ids/1").status == 200
+        usual = time.monotonic() - begun
         os.kill(server.process.pid, signal.SIGUSR1)
-        time.sleep(0.03)
+        # Where an answer takes as long as that, the machine is busy with something else.
+        time.sleep(max(0.03, 5 * usual))
         assert call(f"{server.url}/subjects").body == []
         assert call(f"{server.url}/schemas/ids/1").status == 404
         assert call(f"{server.url}/config").body["compatibilityLevel"] == "BACKWARD"
@@ -215,7 +222,7 @@ def test_an_occupied_port_is_a_clear_error(tmp_path: Path) -> None:
     with serving("--store", "memory:", folder=tmp_path) as server:
         port = urllib.parse.urlsplit(server.url).port
         command = [sys.executable, "-m", "stele.cli", "serve", "--store", "memory:", "--port", str(port)]
-        done = subprocess.run(command, capture_output=True, text=True, timeout=60, cwd=tmp_path, check=False)
+        done = subprocess.run(command, capture_output=True, text=True, timeout=180, cwd=tmp_path, check=False)
         assert done.returncode != 0
         assert "address already in use" in done.stderr.lower()
 
@@ -244,7 +251,7 @@ def test_a_damaged_store_is_said(tmp_path: Path, workers: str) -> None:
     file.write_bytes(file.read_bytes().replace(b"symbols", b"symbolz"))
     command = [sys.executable, "-m", "stele.cli", "serve", "--port", "0", "--store", "sqlite:///log.db"]
     done = subprocess.run(
-        [*command, "--workers", workers], cwd=tmp_path, capture_output=True, text=True, timeout=60, check=False
+        [*command, "--workers", workers], cwd=tmp_path, capture_output=True, text=True, timeout=180, check=False
     )
     assert done.returncode == 2, done.stderr
     assert "is damaged. Going on could give ids out twice: restore the newest backup" in done.stderr
@@ -260,14 +267,15 @@ def test_ports_of_nobody_are_refused(listen: str) -> None:
 
 
 SLOW_START = """
-import asyncio, sys
+import asyncio, os, sys
 from stele.service import registry
 
 catch_up = registry.Registry._catch_up
 fails = sys.argv.pop() == "True"
 
 async def catch_up_slowly(self):
-    await asyncio.sleep(3)
+    while not os.path.exists("go-on"):
+        await asyncio.sleep(0.05)
     if fails:
         raise registry.StoreError("the log is damaged")
     await catch_up(self)
@@ -298,6 +306,7 @@ def test_a_server_that_loads_says_so(tmp_path: Path, fails: bool) -> None:
         assert call(f"{url}/health/live").status == 200
         assert call(f"{url}/subjects").status == 503
         assert call(f"{url}/metrics").status == 503
+        (tmp_path / "go-on").touch()
         if fails:
             assert process.wait(60) == 2
             assert process.stderr is not None
@@ -307,7 +316,7 @@ def test_a_server_that_loads_says_so(tmp_path: Path, fails: bool) -> None:
             assert call(f"{url}/subjects").body == []
     finally:
         process.terminate()
-        process.communicate(timeout=60)
+        process.communicate(timeout=180)
 
 
 def test_a_store_that_vanished(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
@@ -334,7 +343,7 @@ def test_forwarded_headers_count_from_named_proxies_only(tmp_path: Path, trusted
     """A link has the scheme a proxy names, if the settings name that proxy."""
     environ = {"STELE_TRUSTED_PROXIES": trusted}
     with serving("--store", "memory:", folder=tmp_path, environ=environ) as server:
-        with httpx.Client(base_url=server.url) as client:
+        with httpx.Client(base_url=server.url, timeout=60) as client:
             assert client.put("/schemagroups/g", json={"format": "avro"}).status_code == 201
             forwarded = {"x-forwarded-proto": "https", "x-forwarded-for": "192.0.2.1"}
             schema = {"type": "record", "name": "R", "fields": []}

@@ -16,9 +16,9 @@ import pytest
 from tests.support.server_process import free_port, serving
 
 _ACTIVATE = """
-import os, sys
+import fcntl, os, sys
 descriptors = [int(text) for text in sys.argv[1].split(",")]
-spare = [os.dup2(descriptor, 20 + index) for index, descriptor in enumerate(descriptors)]
+spare = [fcntl.fcntl(descriptor, fcntl.F_DUPFD, 100) for descriptor in descriptors]  # where none of them is
 for index, descriptor in enumerate(spare):
     os.dup2(descriptor, 3 + index)
 os.environ |= {"LISTEN_PID": str(os.getpid()), "LISTEN_FDS": str(len(descriptors))}
@@ -54,17 +54,17 @@ def test_handed_over_sockets_serve(tmp_path: Path) -> None:
         # The path of a socket has room for about 100 characters; pytest's folders may be longer.
         short = Path(stack.enter_context(TemporaryDirectory(dir="/tmp")))
         file = stack.enter_context(_listen(socket.AF_UNIX, str(short / "stele.sock")))
-        early = stack.enter_context(socket.create_connection(("127.0.0.1", port), timeout=60))
+        early = stack.enter_context(socket.create_connection(("127.0.0.1", port), timeout=180))
         early.sendall(b"GET /subjects HTTP/1.0\r\n\r\n")
         flags = ["--port", str(other), "--listen", f"pravega={own_port}"]
         process = stack.enter_context(_activate([everything, dialect, file], *flags, folder=tmp_path))
         answer = b"".join(iter(lambda: early.recv(1 << 16), b""))
         assert answer.startswith(b"HTTP/1.1 200")
         assert answer.endswith(b"[]")
-        assert httpx.get(f"http://127.0.0.1:{own_port}/v1/groups?namespace=a").status_code == 200
-        assert httpx.get(f"http://127.0.0.1:{own_port}/subjects").status_code == 404
+        assert httpx.get(f"http://127.0.0.1:{own_port}/v1/groups?namespace=a", timeout=60).status_code == 200
+        assert httpx.get(f"http://127.0.0.1:{own_port}/subjects", timeout=60).status_code == 404
         transport = httpx.HTTPTransport(uds=str(short / "stele.sock"))
-        by_file = stack.enter_context(httpx.Client(transport=transport, base_url="http://stele"))
+        by_file = stack.enter_context(httpx.Client(transport=transport, base_url="http://stele", timeout=60))
         assert by_file.get("/subjects").json() == []
         assert by_file.get("/", headers={"accept": "application/json"}).status_code == 200
         with pytest.raises(httpx.ConnectError):
@@ -97,7 +97,7 @@ def test_readiness_is_announced(workers: int, tmp_path: Path) -> None:
         flags = ["--store", f"sqlite:///{tmp_path}/log.db", "--workers", str(workers)]
         with serving(*flags, folder=tmp_path, environ=environ) as server:
             assert messages.recv(1000) == b"READY=1\nWATCHDOG=1"
-            assert httpx.get(f"{server.url}/health/ready").status_code == 200
+            assert httpx.get(f"{server.url}/health/ready", timeout=60).status_code == 200
             heard = time.monotonic()
             assert messages.recv(1000) == b"READY=1\nWATCHDOG=1"
             assert time.monotonic() - heard < 10

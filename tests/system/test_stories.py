@@ -7,11 +7,12 @@ import re
 import sys
 import time
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
 from tests.support.doc_pages import PAGE_ADDRESS, Step, list_steps
-from tests.support.server_process import free_port
+from tests.support.server_process import call, free_port
 from tests.support.terminal import Shown, Terminal, open_terminals
 from tests.unit.review.folders import MONEY, write_files
 
@@ -62,8 +63,20 @@ def start_server(terminal: Terminal, other: Terminal, store: str) -> str:
     port = free_port()
     terminal.start(f"stele serve --store {store} --port {port}", f"Stele on http://127.0.0.1:{port}, log in {store}")
     address = f"http://127.0.0.1:{port}"
+    wait_until_ready(address)
     other.type(f"export STELE_URL={address}")
     return address
+
+
+def wait_until_ready(address: str) -> None:
+    """Return once a server that has printed its address serves: its port is taken then, and answers a moment later."""
+    until = time.monotonic() + 120
+    while True:
+        with suppress(OSError):
+            if call(f"{address}/health/ready").status == 200:
+                return
+        assert time.monotonic() < until, "the server does not become ready"
+        time.sleep(0.05)
 
 
 @pytest.mark.parametrize("columns", [80, 120])

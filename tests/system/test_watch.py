@@ -16,7 +16,7 @@ from tests.support.server_process import serving
 
 def register(url: str, subject: str) -> None:
     """Register a schema."""
-    httpx.post(f"{url}/subjects/{subject}/versions", json={"schema": '"string"'}).raise_for_status()
+    httpx.post(f"{url}/subjects/{subject}/versions", json={"schema": '"string"'}, timeout=60).raise_for_status()
 
 
 def test_watch_prints_changes(tmp_path: Path) -> None:
@@ -30,7 +30,7 @@ def test_watch_prints_changes(tmp_path: Path) -> None:
             first = json.loads(watching.stdout.readline())
             register(server.url, "second")
             second = json.loads(watching.stdout.readline())
-            assert watching.wait(30) == 0
+            assert watching.wait(60) == 0
         assert [row["subject"].split("/")[4] for row in (first, second)] == ["first", "second"]
         assert first["source"] == server.url
 

@@ -9,11 +9,12 @@ from pathlib import Path
 
 import httpx
 import pytest
-from playwright.sync_api import Browser, BrowserContext
+from playwright.sync_api import Browser, BrowserContext, expect
 from tests.support.server_process import serving
 from tools.screenshots import WIDE, create_replications, fill_registry, find_pages, open_browser, prepare_files
 
 HERE = Path(__file__).parent
+expect.set_options(timeout=30_000)  # five seconds are too few for a page on a busy machine
 
 
 def install_packages(folder: Path) -> Path:
@@ -30,7 +31,7 @@ def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """The address of a server that is filled once; tests change nothing in it."""
     folder = tmp_path_factory.mktemp("pages")
     with serving("--store", "memory:", folder=folder, environ=prepare_files(folder)) as running:
-        with httpx.Client(base_url=running.url) as client:
+        with httpx.Client(base_url=running.url, timeout=60) as client:
             fill_registry(client)
             create_replications(client)
         yield running.url
@@ -39,7 +40,7 @@ def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 @pytest.fixture
 def pages(url: str) -> dict[str, str]:
     """The path of every page, by its name."""
-    with httpx.Client(base_url=url) as client:
+    with httpx.Client(base_url=url, timeout=60) as client:
         return find_pages(client)
 
 
@@ -54,7 +55,7 @@ def browser() -> Iterator[Browser]:
 def context(browser: Browser) -> Iterator[BrowserContext]:
     """A fresh profile in a wide window with the light theme."""
     made = browser.new_context(viewport={"width": WIDE, "height": 900}, color_scheme="light")
-    made.set_default_timeout(10_000)
+    made.set_default_timeout(30_000)
     yield made
     made.close()
 

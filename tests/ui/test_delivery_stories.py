@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
@@ -37,7 +38,7 @@ def pair(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pair]:
         serving("--store", "memory:", folder=Path(folder), environ=second) as there,
     ):
         for url, name in ((here.url, "exported"), (there.url, "followed")):
-            with httpx.Client(base_url=url) as client:
+            with httpx.Client(base_url=url, timeout=60) as client:
                 for subject in (name, "taken"):
                     body = {"schema": '"string"'}
                     client.post(f"/subjects/{subject}/versions", json=body).raise_for_status()
@@ -46,7 +47,8 @@ def pair(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pair]:
 
 def reload_until(page: Page, text: str) -> None:
     """Load the page again until it says that."""
-    for _ in range(40):
+    until = time.monotonic() + 60
+    while time.monotonic() < until:
         if text in page.locator("main").inner_text():
             return
         page.wait_for_timeout(250)
@@ -69,7 +71,7 @@ def test_export_to_another_registry(browser: Browser, pair: Pair, width: int, sc
         page.wait_for_url(f"**/exporters/{name}?done=created")
         reload_until(page, "1 change,")
         expect(page.get_by_text("✓ running")).to_be_visible()
-        assert httpx.get(f"{pair.there}/contexts/.{name}/subjects").json() == [f":.{name}:exported"]
+        assert httpx.get(f"{pair.there}/contexts/.{name}/subjects", timeout=60).json() == [f":.{name}:exported"]
         page.get_by_role("button", name="Pause").click()
         expect(page.get_by_text("~ paused")).to_be_visible()
         page.get_by_role("button", name="Resume").click()
@@ -102,7 +104,7 @@ def test_follow_another_registry(browser: Browser, pair: Pair, width: int, scrip
         expect(page.get_by_text("✓ following")).to_be_visible()
         expect(page.get_by_role("region", name="Conflicts")).to_contain_text("taken version 1")
         expect(page.get_by_role("region", name="Conflicts")).to_contain_text("Fix: Rename, or delete one")
-        assert "followed" in httpx.get(f"{pair.here}/subjects").json()
+        assert "followed" in httpx.get(f"{pair.here}/subjects", timeout=60).json()
         page.goto(f"{pair.here}/ui/replications")
         expect(page.locator("tbody tr")).to_contain_text("✗ 1")
         page.get_by_role("link", name=name).click()

@@ -23,7 +23,7 @@ def hostile(tmp_path_factory: pytest.TempPathFactory) -> Iterator[httpx.Client]:
     settings = {f"STELE_{name.upper()}": value for name, value in write_files(folder).items()}
     with (
         serving("--store", "memory:", folder=folder, environ=settings) as running,
-        httpx.Client(base_url=running.url) as client,
+        httpx.Client(base_url=running.url, timeout=60) as client,
     ):
         fill_registry(client)
         yield client

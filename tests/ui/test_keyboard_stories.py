@@ -32,7 +32,7 @@ def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """The address of a server that these tests change, each a subject of its own."""
     folder = tmp_path_factory.mktemp("keyboard")
     with serving("--store", "memory:", folder=folder, environ=prepare_files(folder)) as running:
-        with httpx.Client(base_url=running.url) as client:
+        with httpx.Client(base_url=running.url, timeout=60) as client:
             fill_registry(client)
         yield running.url
 
@@ -55,7 +55,7 @@ def press_enter_on(page: Page, selector: str) -> None:
 
 def expect_visible_focus(page: Page, selector: str) -> None:
     """What has the focus has an outline, at once or, as the editor's, soon."""
-    for _ in range(20):
+    for _ in range(400):
         if page.evaluate(_FOCUS_SHOWS):
             return
         page.wait_for_timeout(50)

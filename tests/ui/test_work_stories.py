@@ -24,7 +24,7 @@ SUBJECT = "orders-value"
 def own_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """The address of a server that these tests change, each a subject of its own."""
     with serving("--store", "memory:", folder=tmp_path_factory.mktemp("work")) as running:
-        with httpx.Client(base_url=running.url) as client:
+        with httpx.Client(base_url=running.url, timeout=60) as client:
             fill_registry(client)
         yield running.url
 
@@ -33,7 +33,7 @@ def make_subjects(url: str, name: str) -> None:
     """A subject, and another one that refers to it; the policy of the first takes anything."""
     kept = {"type": "record", "name": "Place", "namespace": name, "fields": [{"name": "city", "type": "string"}]}
     user = {"type": "record", "name": "Trip", "namespace": name, "fields": [{"name": "to", "type": f"{name}.Place"}]}
-    with httpx.Client(base_url=url) as client:
+    with httpx.Client(base_url=url, timeout=60) as client:
         client.post(f"/subjects/{name}/versions", json={"schema": json.dumps(kept)}).raise_for_status()
         references = [{"name": f"{name}.Place", "subject": name, "version": 1}]
         body = {"schema": json.dumps(user), "references": references}
@@ -156,7 +156,8 @@ def test_a_policy_is_tried_before_it_is_set(browser: Browser, own_url: str) -> N
 
 def test_the_journal_is_live(browser: Browser, own_url: str) -> None:
     """What is registered while the page is open stands on top, without a reload and once; filters hold."""
-    with open_page(browser) as page, open_page(browser) as filtered, httpx.Client(base_url=own_url) as client:
+    sending = httpx.Client(base_url=own_url, timeout=60)
+    with open_page(browser) as page, open_page(browser) as filtered, sending as client:
         wrong: list[str] = []
         for each in (page, filtered):
             each.on("pageerror", lambda error: wrong.append(str(error)))
@@ -168,12 +169,12 @@ def test_the_journal_is_live(browser: Browser, own_url: str) -> None:
         before = rows.count()
         for name in ("just-now", "a-moment-later"):
             client.post(f"/subjects/{name}/versions", json={"schema": '"int"'}).raise_for_status()
-            expect(rows.first).to_contain_text(name, timeout=20_000)
+            expect(rows.first).to_contain_text(name, timeout=60_000)
         expect(rows).to_have_count(before + 2)
         expect(rows.nth(1)).to_contain_text("just-now")
         assert page.evaluate("window.isSamePage")
         client.post("/subjects/nothing-like-it-yet/versions", json={"schema": '"int"'}).raise_for_status()
-        expect(filtered.locator("#feed tbody tr").first).to_contain_text("nothing-like-it-yet", timeout=20_000)
+        expect(filtered.locator("#feed tbody tr").first).to_contain_text("nothing-like-it-yet", timeout=60_000)
         expect(filtered.locator("#feed .empty")).to_have_count(0)
         expect(filtered.locator("#feed tbody")).not_to_contain_text("just-now")
         rows.first.get_by_role("link").click()
@@ -186,7 +187,7 @@ def test_an_archive_is_imported_from_the_page(browser: Browser, own_url: str, tm
     """Choose the file, read the plan, import it: the versions are there with their ids, and a second plan is empty."""
     archive, store = tmp_path / "shop.stele.zst", f"sqlite:///{tmp_path / 'other.db'}"
     name, schema_id = ("moved", 4711) if scripts else ("moved-without-scripts", 4712)
-    with serving("--store", store, folder=tmp_path) as other, httpx.Client(base_url=other.url) as client:
+    with serving("--store", store, folder=tmp_path) as other, httpx.Client(base_url=other.url, timeout=60) as client:
         mode = {"mode": "IMPORT"}
         client.put(f"/mode/{name}", json=mode).raise_for_status()
         schema = {"type": "fixed", "name": name.replace("-", "_"), "size": 4}
@@ -200,11 +201,11 @@ def test_an_archive_is_imported_from_the_page(browser: Browser, own_url: str, tm
         page.get_by_role("button", name="Compare").click()
         plan = page.get_by_role("status").filter(has_text="The plan")
         expect(plan).to_contain_text(name)
-        assert httpx.get(f"{own_url}/subjects/{name}/versions").status_code == 404
+        assert httpx.get(f"{own_url}/subjects/{name}/versions", timeout=60).status_code == 404
         plan.get_by_role("button", name="Import 1 version").click()
         expect(page.get_by_role("status")).to_contain_text("What was imported")
         expect(page.get_by_role("region", name="Versions of the import")).to_contain_text(name)
-        found = httpx.get(f"{own_url}/subjects/{name}/versions/7").json()
+        found = httpx.get(f"{own_url}/subjects/{name}/versions/7", timeout=60).json()
         assert found["id"] == schema_id
         page.get_by_label("Dump or archive").set_input_files(archive)
         page.get_by_role("button", name="Compare").click()
@@ -224,13 +225,13 @@ def test_why_was_this_refused_yesterday(browser: Browser, tmp_path: Path, script
     }
     with serving("--store", "memory:", folder=tmp_path, environ=settings) as running:
         body = {"schema": '"int"'}
-        refused = httpx.post(f"{running.url}/subjects/salaries/versions", json=body, auth=("bob", "two"))
+        refused = httpx.post(f"{running.url}/subjects/salaries/versions", json=body, auth=("bob", "two"), timeout=60)
         assert refused.status_code == 403, refused.text
         for sent, status in ((body, 200), ({"schema": '"bytes"'}, 409)):
-            made = httpx.post(f"{running.url}/subjects/orders/versions", json=sent, auth=("ann", "one"))
+            made = httpx.post(f"{running.url}/subjects/orders/versions", json=sent, auth=("ann", "one"), timeout=60)
             assert made.status_code == status, made.text
         context = browser.new_context(java_script_enabled=scripts)
-        context.set_default_timeout(10_000)
+        context.set_default_timeout(30_000)
         page = context.new_page()
         page.goto(f"{running.url}/ui")
         page.get_by_label("User").fill("ann")

@@ -203,10 +203,10 @@ def test_errors_and_contradictions(source: Source, tmp_path: Path) -> None:
         assert b"Traceback" not in done.stderr
     assert not (tmp_path / "x.gz").exists()
     with serving(*store, folder=tmp_path) as server:
-        with httpx.Client(base_url=server.url) as http:
+        with httpx.Client(base_url=server.url, timeout=60) as http:
             play(http, [register("orders", '"string"'), Step("PUT", "/mode", {"mode": "READONLY"})])
         done = stele("import", str(source.archive), "--registry", server.url, "-o", "json")
         report = json.loads(done.stdout)
         assert (done.returncode, report["counts"]["number taken"]) == (1, 1)
         assert b"nothing was changed" in done.stderr
-        assert httpx.get(f"{server.url}/mode").json() == {"mode": "READONLY"}
+        assert httpx.get(f"{server.url}/mode", timeout=60).json() == {"mode": "READONLY"}

@@ -17,7 +17,7 @@ from stele.server.in_process import InProcessServer
 from stele.service.journal import read_page
 from stele.ui.work import journal_feed
 
-SECONDS = 10.0
+SECONDS = 60.0
 """How long a test waits for what should come at once."""
 
 
@@ -219,15 +219,19 @@ def test_who_leaves_ends_the_work(server: InProcessServer, monkeypatch: pytest.M
 def test_a_busy_log_costs_a_stream_little(server: InProcessServer, monkeypatch: pytest.MonkeyPatch) -> None:
     """What comes during the rest after an event comes together: the log is read once for all of it."""
     monkeypatch.setattr(journal_feed, "_PAUSE_SECONDS", 1.0)
+    rests: list[int] = []
 
     async def run() -> str:
         async with follow(server) as stream:
+            begun = time.monotonic()
             for number in range(20):
                 await post(server, f"busy-{number}")
+            rests.append(int((time.monotonic() - begun) / journal_feed._PAUSE_SECONDS))
             await stream.wait_for(lambda text: "busy-19" in text)
             return stream.text
 
-    assert server.run(run()).count("event: entries") <= 2
+    # On a busy machine the changes may take longer than one rest.
+    assert server.run(run()).count("event: entries") <= 2 + rests[0]
 
 
 def test_a_stream_ends_before_the_time_of_a_request() -> None:
@@ -235,7 +239,7 @@ def test_a_stream_ends_before_the_time_of_a_request() -> None:
     for _, client in open_server(request_seconds=1):
         begun = time.monotonic()
         answer = client.get("/ui/journal/feed?after=0")
-        assert time.monotonic() - begun < SECONDS
+        assert time.monotonic() - begun < 10
         assert answer.headers["content-type"].startswith("text/event-stream")
         assert answer.text.count("retry: 1000") == 1
         assert answer.status_code == 200

@@ -602,8 +602,8 @@ def test_a_refused_registration_says_later_why(tmp_path: Path, kept_text: int) -
 
 def wait_for_file(path: Path, part: bytes, times: int) -> None:
     """Wait until a file has a text so many times."""
-    deadline = time.monotonic() + 10
-    while path.read_bytes().count(part) < times:
+    deadline = time.monotonic() + 60
+    while not path.exists() or path.read_bytes().count(part) < times:
         assert time.monotonic() < deadline
         time.sleep(0.05)
 
