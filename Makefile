@@ -29,9 +29,10 @@ test-servers: $(VENV)/dev.stamp $(VENV)/tools.stamp $(VENV)/spark.jsa $(VENV)/sp
 	@$(JAR)
 	@$(MAKE) --no-print-directory -j 2 --output-sync=line run-server-tests run-lakehouse-tests
 
-# Servers mostly wait, lake houses compute: one process each, side by side, take as long as the longer one.
+# Servers mostly wait, lake houses compute: two processes and one, side by side, take about the same time.
+run-server-tests: TESTERS = 2
 run-server-tests:
-	$(BIN)/python -m pytest -q -m servers --ignore tests/spark/lakehouse
+	PYTHONHASHSEED=$(HASHSEED) $(BIN)/python -m pytest -q -m servers --ignore tests/spark/lakehouse $(SIDE_BY_SIDE)
 
 run-lakehouse-tests:
 	$(VENV)/spark41/bin/python -m pytest -q tests/spark/lakehouse
