@@ -305,7 +305,12 @@ def main() -> None:
             else:
                 rows = measure_shares({"bare": bare, "stele": stele}, options.rounds, options.seconds)
                 notes = [f"{CONNECTIONS} connections, {options.rounds} interleaved rounds, store {options.store}"]
-                report("hot_paths", rows, [*notes, f"{SUBJECTS} subjects of {VERSIONS} versions, Avro, 16 fields"])
+                notes += [
+                    f"{SUBJECTS} subjects of {VERSIONS} versions, Avro, 16 fields",
+                    "The load waits for slow answers; an answer then wakes its core, at the server's cost.",
+                    "The load of the bare app never waits.",
+                ]
+                report("hot_paths", rows, notes)
 
 
 if __name__ == "__main__":

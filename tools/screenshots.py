@@ -355,7 +355,7 @@ def take_pictures_of_forms(browser: Browser, url: str, folder: Path, *, width: i
 
 
 def answer_form(page: Page, url: str, form: FilledForm) -> None:
-    """Fill in a form and send it, on a page without scripts."""
+    """Fill in a form and send it, on a page without scripts; return once the answer is loaded."""
     page.goto(url + form.path)
     for name, value in form.values.items():
         field = page.locator(f"main [name={name}]")
@@ -368,7 +368,8 @@ def answer_form(page: Page, url: str, form: FilledForm) -> None:
                 page.locator(f"main [name={name}][value={value}]").check()
             case _:
                 field.fill(value)
-    page.get_by_role("button", name=form.button, exact=True).click()
+    with page.expect_navigation():
+        page.get_by_role("button", name=form.button, exact=True).click()
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
