@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.support.examples import scale_examples
+from tests.support.time_limit import limit_time
 
 from stele.client.serdes.rules.tags import matches_path, tags_at
 
@@ -50,9 +51,8 @@ def test_patterns_mean_the_expressions_they_abbreviate(pattern: str, name: str) 
 
 def test_hostile_patterns_take_no_time() -> None:
     """Dozens of stars, which a regular expression would try in all combinations, cost next to nothing."""
-    start = time.monotonic()
-    assert not matches_path("*a" * 60 + "**b", "a" * 3000)
-    assert time.monotonic() - start < 10
+    with limit_time(10, time.monotonic):
+        assert not matches_path("*a" * 60 + "**b", "a" * 3000)
 
 
 def test_tags_of_all_patterns_add_up() -> None:

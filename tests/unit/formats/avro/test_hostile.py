@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import json
 import sys
-import time
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from tests.support.time_limit import limit_time
 
 from stele.core.findings import Severity
 from stele.core.ports import TextForm
@@ -22,9 +22,8 @@ SECONDS = 20.0
 @pytest.fixture(autouse=True)
 def _limit_time() -> Iterator[None]:
     """Whatever happens, it happens soon."""
-    start = time.process_time()
-    yield
-    assert time.process_time() - start < SECONDS
+    with limit_time(SECONDS):
+        yield
 
 
 def parse_schema(value: Any) -> AvroSchema:
@@ -222,24 +221,22 @@ def make_wide_union(kind: str, width: int) -> list[dict[str, object]]:
 
 def test_wide_unions_cost_their_width() -> None:
     """A thousand records in a union are compared by name, not each with each: the answer is exact and soon there."""
-    started = time.process_time()
-    assert AVRO.check(parse_schema(make_wide_union("long", 1000)), parse_schema(make_wide_union("int", 1000))) == []
-    found = AVRO.check(parse_schema(make_wide_union("string", 1000)), parse_schema(make_wide_union("int", 1000)))
-    assert {(finding.rule, finding.level) for finding in found} == {("MISSING_UNION_BRANCH", Severity.ERROR)}
-    assert len(found) == 1000
-    assert time.process_time() - started < 20
+    with limit_time(20):
+        assert AVRO.check(parse_schema(make_wide_union("long", 1000)), parse_schema(make_wide_union("int", 1000))) == []
+        found = AVRO.check(parse_schema(make_wide_union("string", 1000)), parse_schema(make_wide_union("int", 1000)))
+        assert {(finding.rule, finding.level) for finding in found} == {("MISSING_UNION_BRANCH", Severity.ERROR)}
+        assert len(found) == 1000
 
 
 def test_undecided_is_refused() -> None:
     """Where aliases make every pair count, there is a limit; beyond it nothing passes as compatible."""
-    started = time.process_time()
-    renamed = {"type": "record", "name": "X", "fields": [{"name": "g", "type": "int", "aliases": ["h"]}]}
-    (finding,) = AVRO.check(
-        parse_schema([renamed, *make_wide_union("string", 300)]), parse_schema(make_wide_union("int", 300))
-    )
-    assert finding.rule == "TOO_COMPLEX"
-    assert finding.breaks
-    assert time.process_time() - started < 20
+    with limit_time(20):
+        renamed = {"type": "record", "name": "X", "fields": [{"name": "g", "type": "int", "aliases": ["h"]}]}
+        (finding,) = AVRO.check(
+            parse_schema([renamed, *make_wide_union("string", 300)]), parse_schema(make_wide_union("int", 300))
+        )
+        assert finding.rule == "TOO_COMPLEX"
+        assert finding.breaks
 
 
 def test_a_message_is_short_however_long_the_name() -> None:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from tests.support.time_limit import limit_time
 
 from stele.core.ports import TextForm
 from stele.errors import DecodeError, EncodeError, Invalid, MalformedSchema
@@ -18,9 +18,8 @@ SECONDS = 30.0
 @pytest.fixture(autouse=True)
 def _limit_time() -> Iterator[None]:
     """Whatever happens, it happens soon."""
-    start = time.process_time()
-    yield
-    assert time.process_time() - start < SECONDS
+    with limit_time(SECONDS):
+        yield
 
 
 def parse_schema(text: str) -> ThriftSchema:

@@ -8,6 +8,7 @@ import time
 from pathlib import Path
 
 import pytest
+from tests.support.time_limit import limit_time
 from tests.unit.formats.xsd.xsd_schemas import XS, parse_schema, root_of, schema_text, simple_root
 
 from stele.core.ports import Format, TextForm
@@ -139,25 +140,22 @@ HOSTILE = {
 @pytest.mark.parametrize("bad", HOSTILE.values(), ids=HOSTILE)
 def test_hostile_documents_are_refused(bad: bytes) -> None:
     """Documents made to exhaust or to read out are refused with a sentence within seconds."""
-    start = time.monotonic()
-    with pytest.raises(MalformedSchema):
+    with limit_time(30, time.monotonic), pytest.raises(MalformedSchema):
         XSD.parse(bad, {})
-    assert time.monotonic() - start < 30
 
 
 def test_pattern_bombs_are_harmless() -> None:
     """A pattern that takes a backtracking engine for ever is parsed, used while parsing, and matched at once."""
-    start = time.monotonic()
-    bomb = '<xs:pattern value="(a+)+b"/>'
-    codec = XSD.codec(parse_schema(simple_root("xs:string", bomb)))
-    assert codec.validate(f"<r>{'a' * 5000}b</r>") == []
-    assert codec.validate(f"<r>{'a' * 5000}</r>")
-    with pytest.raises(MalformedSchema):
-        parse_schema(
-            f'<xs:simpleType name="s"><xs:restriction base="xs:string">{bomb}</xs:restriction></xs:simpleType>'
-            + simple_root("s", f'<xs:enumeration value="{"a" * 5000}"/>')
-        )
-    assert time.monotonic() - start < 30
+    with limit_time(30, time.monotonic):
+        bomb = '<xs:pattern value="(a+)+b"/>'
+        codec = XSD.codec(parse_schema(simple_root("xs:string", bomb)))
+        assert codec.validate(f"<r>{'a' * 5000}b</r>") == []
+        assert codec.validate(f"<r>{'a' * 5000}</r>")
+        with pytest.raises(MalformedSchema):
+            parse_schema(
+                f'<xs:simpleType name="s"><xs:restriction base="xs:string">{bomb}</xs:restriction></xs:simpleType>'
+                + simple_root("s", f'<xs:enumeration value="{"a" * 5000}"/>')
+            )
 
 
 def test_versions() -> None:
