@@ -79,8 +79,11 @@ async def registry() -> AsyncIterator[Registry]:
 
 
 async def run_for_a_while(registry: Registry, follower: CountingFollower) -> None:
-    """Deliver for a third of a second."""
+    """Deliver until a third of a second after the first event."""
     running = asyncio.create_task(Deliverer(registry, [OneSource(follower)]).run())
+    async with asyncio.timeout(30):
+        while not follower.seen:  # noqa: ASYNC110 - nobody says when
+            await asyncio.sleep(0.01)
     await asyncio.sleep(0.3)
     running.cancel()
     await asyncio.wait({running})
