@@ -159,10 +159,10 @@ $(VENV)/spark41.stamp: $(VENV)/uv.stamp requirements/spark41.lock pyproject.toml
 	@touch $@
 
 # Tests start Java for Spark often: with an archive of the classes it loads that costs half the time.
-$(VENV)/spark.jsa: $(VENV)/dev.stamp tests/support/spark_jvm.py
+$(VENV)/spark.jsa: $(VENV)/dev.stamp tests/support/spark_jvm.py tests/support/java_options.py
 	@echo "Recording the classes that Spark loads (once) …"
 	@$(BIN)/python -m tests.support.spark_jvm
 
-$(VENV)/spark41/spark.jsa: $(VENV)/spark41.stamp tests/support/spark_jvm.py
+$(VENV)/spark41/spark.jsa: $(VENV)/spark41.stamp tests/support/spark_jvm.py tests/support/java_options.py
 	@echo "Recording the classes that the other Spark line loads (once) …"
 	@$(VENV)/spark41/bin/python -m tests.support.spark_jvm

@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import httpx
+from tests.support.java_options import LIGHT
 from tests.support.server_process import free_port
 
 _START = 240.0  # seconds it may take to answer
@@ -25,7 +26,7 @@ def run_apicurio(folder: Path, version: str) -> Iterator[str]:
         packed.extractall(folder, filter="data")
     archive.unlink()
     port = free_port()
-    words = ["java", "-Xmx512m", f"-Dquarkus.http.port={port}", "-Dquarkus.http.host=127.0.0.1"]
+    words = ["java", "-Xmx512m", *LIGHT, f"-Dquarkus.http.port={port}", "-Dquarkus.http.host=127.0.0.1"]
     words += [f"-Dapicurio.rest.deletion.{what}.enabled=true" for what in _DELETIONS]
     with (folder / "log").open("wb") as log:
         runner = f"apicurio-registry-app-{version}-runner.jar"

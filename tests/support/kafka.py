@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import subprocess
+import tempfile
 import time
 import uuid
 from collections.abc import Iterator, Mapping
@@ -12,7 +13,8 @@ from pathlib import Path
 from typing import Self
 
 from confluent_kafka import KafkaException, Producer
-from tests.support.maven import jars
+from tests.support.java_options import LIGHT, record_archive, use_archive
+from tests.support.maven import jars, make_once
 from tests.support.server_process import free_port
 
 _POM = Path(__file__).with_name("kafka-pom.xml")
@@ -27,11 +29,29 @@ def kafka(folder: Path, settings: Mapping[str, str] | None = None) -> Iterator[s
         yield broker.address
 
 
+def _java_command(option: str) -> list[str]:
+    logging = "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn"
+    return ["java", "-Xmx512m", *LIGHT, option, logging, "-cp", f"{jars(_POM)}/*"]
+
+
+def _find_archive() -> Path:
+    """Classes that a broker loads, recorded once by one that starts and ends."""
+    kept = jars(_POM).with_suffix(".jsa")
+    make_once(kept, _record_archive)
+    return kept
+
+
+def _record_archive(archive: Path) -> None:
+    with tempfile.TemporaryDirectory() as folder, KafkaBroker(Path(folder), classes=record_archive(archive)):
+        pass
+
+
 class KafkaBroker:
     """A broker with its data in a folder; use it with `with`. settings go before the usual ones.
 
     secure: it has a second address, with the certificate of `tests.support.certificates`, where users say a password,
     by PLAIN or SCRAM-SHA-512. That of `USER` is `PASSWORD`.
+    classes: an option of the Java machine in place of the archive of its classes.
 
     Attributes:
         address: Without TLS, for anybody.
@@ -39,8 +59,10 @@ class KafkaBroker:
         authority: The certificate authority that this one is of.
     """
 
-    def __init__(self, folder: Path, settings: Mapping[str, str] | None = None, *, secure: bool = False) -> None:
-        self._java = ["java", "-Xmx512m", "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn", "-cp", f"{jars(_POM)}/*"]
+    def __init__(
+        self, folder: Path, settings: Mapping[str, str] | None = None, *, secure: bool = False, classes: str = ""
+    ) -> None:
+        self._java = _java_command(classes or use_archive(_find_archive()))
         port = free_port()
         self.address = f"127.0.0.1:{port}"
         self._config = folder / "server.properties"
@@ -70,7 +92,7 @@ class KafkaBroker:
         assert self._process is not None
         self._process.terminate()
         try:
-            self._process.wait(30)
+            self._process.wait(120)  # one that records its classes takes long
         except subprocess.TimeoutExpired:
             self._process.kill()
             self._process.wait()

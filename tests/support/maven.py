@@ -8,6 +8,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+from collections.abc import Callable
 from pathlib import Path
 
 _KEPT = Path(sys.prefix) / "maven"
@@ -20,19 +21,23 @@ def jars(pom: Path) -> Path:
     Fails, with what Maven said, when Maven is missing or does not find an artifact.
     """
     folder = _KEPT / f"{pom.stem}-{hashlib.sha256(pom.read_bytes()).hexdigest()[:12]}"
-    _KEPT.mkdir(exist_ok=True)
-    with Path(_KEPT, f"{pom.stem}.lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)  # of the processes that run tests side by side one fetches
-        if not folder.exists():
-            _fetch(pom, folder)
+    make_once(folder, lambda made: _fetch(pom, made))
     return folder
+
+
+def make_once(kept: Path, make: Callable[[Path], None]) -> None:
+    """Make what is kept in the environment, whole or not at all, unless it is there; make gets the path to write to."""
+    kept.parent.mkdir(exist_ok=True)
+    with kept.with_name(f"{kept.name}.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)  # of the processes that run tests side by side one makes it
+        if not kept.exists():
+            with tempfile.TemporaryDirectory(dir=kept.parent) as work:
+                make(Path(work, "made"))
+                Path(work, "made").rename(kept)
 
 
 def _fetch(pom: Path, folder: Path) -> None:
     assert shutil.which("mvn"), "Maven is missing: these tests need `mvn`"
-    with tempfile.TemporaryDirectory(dir=_KEPT) as work:
-        command = ["mvn", "-q", "-B", "-f", str(pom), "dependency:copy-dependencies", f"-DoutputDirectory={work}/jars"]
-        done = subprocess.run(command, capture_output=True, text=True, timeout=_SECONDS, check=False, cwd=work)
-        assert done.returncode == 0, f"{command}:\n{done.stdout[-6000:]}\n{done.stderr[-2000:]}"
-        # Whole or not at all: the next run looks for the folder only.
-        Path(work, "jars").rename(folder)
+    command = ["mvn", "-q", "-B", "-f", str(pom), "dependency:copy-dependencies", f"-DoutputDirectory={folder}"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=_SECONDS, check=False, cwd=folder.parent)
+    assert done.returncode == 0, f"{command}:\n{done.stdout[-6000:]}\n{done.stderr[-2000:]}"

@@ -1,8 +1,7 @@
 """Starts Spark's Java machines for tests in half the time: light compilation and an archive of the classes they load.
 
-A test's Java machine lives for seconds and its tables have a few rows, so compiling hot code twice and collecting
-garbage on several threads cost more than they bring. `python -m tests.support.spark_jvm` records the archive once for
-an environment; without one, or with one of another Java, the machine loads its classes from the jars as always.
+`python -m tests.support.spark_jvm` records the archive once for an environment; without one, or with one of another
+Java, the machine loads its classes from the jars as always.
 """
 
 from __future__ import annotations
@@ -13,15 +12,18 @@ import tempfile
 from pathlib import Path
 from typing import Final
 
+from tests.support import java_options
+from tests.support.java_options import LIGHT, use_archive
+
 ARCHIVE: Final = Path(sys.prefix) / "spark.jsa"
 """The classes that a Spark session of this environment loads, parsed and verified (Java's class data sharing)."""
 
-_LIGHT: Final = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -Xshare:auto -Xlog:cds=off -Xlog:cds+dynamic=off"
+_LIGHT: Final = " ".join(LIGHT)
 
 
 def start_machines_fast() -> None:
     """Set the options of Java machines that this process and its children start for Spark, unless some are set."""
-    archive = f" -XX:SharedArchiveFile={ARCHIVE}" if ARCHIVE.exists() and " " not in str(ARCHIVE) else ""
+    archive = f" {use_archive(ARCHIVE)}" if ARCHIVE.exists() and " " not in str(ARCHIVE) else ""
     os.environ.setdefault("SPARK_LAUNCHER_OPTS", _LIGHT)
     os.environ.setdefault("SPARK_SUBMIT_OPTS", _LIGHT + archive)
 
@@ -29,7 +31,7 @@ def start_machines_fast() -> None:
 def record_archive() -> None:
     """Run a session that does what the tests' sessions do, and keep the classes that it loaded in `ARCHIVE`."""
     ARCHIVE.unlink(missing_ok=True)
-    os.environ["SPARK_SUBMIT_OPTS"] = f"{_LIGHT} -XX:ArchiveClassesAtExit={ARCHIVE}"
+    os.environ["SPARK_SUBMIT_OPTS"] = f"{_LIGHT} {java_options.record_archive(ARCHIVE)}"
 
     from stele.spark import local_session
 
