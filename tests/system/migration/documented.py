@@ -10,13 +10,14 @@ from typing import Any
 from urllib.parse import quote
 
 import httpx
+from tests.support.examples import scale_examples
 
 from stele.server.dialects import DIALECTS
 
 _PARAMETER = re.compile(r"\{(\w+)\}")
 _NUMBERS = ["0", "1", "2", "3", "7"]
 _COUNTED = ("version", "id", "schemaid", "encodingid", "recordid")
-_MOST = 24
+_MOST = scale_examples(60)
 """Combinations of values tried of one path, at most."""
 _DATE = re.compile(r"\n#\w{3} \w{3} \d.* UTC \d{4}\n")
 """The line of a properties file that says when it was asked for."""
