@@ -106,13 +106,13 @@ class InProcessTransport(httpx.BaseTransport):
         return self.server.run(self._answer_request(request))
 
     async def _answer_request(self, request: httpx.Request) -> httpx.Response:
-        again = httpx.Request(request.method, request.url, headers=request.headers, content=request.read())
-        response = await self._asgi.handle_async_request(again)
+        if not isinstance(request.stream, httpx.AsyncByteStream):  # an iterator of bytes, for blocking clients alone
+            request = httpx.Request(request.method, request.url, headers=request.headers, content=request.read())
+        response = await self._asgi.handle_async_request(request)
         # The bytes as they were sent: compressed, where the headers say so.
         parts = [part async for part in cast("httpx.AsyncByteStream", response.stream)]
-        return httpx.Response(
-            response.status_code, headers=response.headers, stream=httpx.ByteStream(b"".join(parts)), request=request
-        )
+        response.stream = httpx.ByteStream(b"".join(parts))
+        return response
 
 
 async def _coroutine(awaitable: Any) -> Any:

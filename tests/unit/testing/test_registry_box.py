@@ -58,6 +58,15 @@ def test_other_clients_need_no_port_either() -> None:
         assert http.get("/api/journal").status_code == 200
 
 
+def test_a_body_may_come_in_pieces() -> None:
+    """A client without a port may send bytes, or an iterator of them."""
+    pieces = [b'{"schema": ', b'"\\"string\\""', b"}"]
+    with registry() as box, httpx.Client(base_url=box.url, transport=box.transport) as client:
+        for body in (b"".join(pieces), iter(pieces)):
+            answer = client.post("/subjects/s/versions", content=body, headers={"content-type": "application/json"})
+            assert answer.json()["id"] == 1
+
+
 def test_settings_are_those_of_the_server() -> None:
     """They are checked as those of a file are."""
     with registry(mode_mutable=False) as box, pytest.raises(SteleError):
