@@ -25,17 +25,17 @@ test: $(VENV)/dev.stamp $(VENV)/suites.stamp $(VENV)/tools.stamp $(VENV)/spark.j
 	@$(JAR)
 	PYTHONHASHSEED=$(HASHSEED) $(BIN)/python -m pytest -q -m "not servers" $(SIDE_BY_SIDE)
 
-test-servers: $(VENV)/dev.stamp $(VENV)/tools.stamp $(VENV)/spark.jsa $(VENV)/spark41/spark.jsa ## The tests against real servers, brokers, foreign clients and in a browser
+test-servers: $(VENV)/dev.stamp $(VENV)/tools.stamp $(VENV)/spark.jsa ## The tests against real servers, brokers, foreign clients and in a browser
 	@$(JAR)
 	@$(MAKE) --no-print-directory -j 2 --output-sync=line run-server-tests run-lakehouse-tests
 
-# Servers mostly wait, lake houses compute: two processes and one, side by side, take about the same time.
-run-server-tests: TESTERS = 2
+# Servers mostly wait, lake houses compute: side by side, two processes of each keep two cores busy.
+run-server-tests run-lakehouse-tests: TESTERS = 2
 run-server-tests:
 	PYTHONHASHSEED=$(HASHSEED) $(BIN)/python -m pytest -q -m servers --ignore tests/spark/lakehouse $(SIDE_BY_SIDE)
 
-run-lakehouse-tests:
-	$(VENV)/spark41/bin/python -m pytest -q tests/spark/lakehouse
+run-lakehouse-tests: $(VENV)/spark41/spark.jsa
+	PYTHONHASHSEED=$(HASHSEED) $(VENV)/spark41/bin/python -m pytest -q tests/spark/lakehouse $(SIDE_BY_SIDE)
 
 test-long: $(VENV)/dev.stamp $(VENV)/suites.stamp $(VENV)/tools.stamp $(VENV)/spark.jsa $(VENV)/spark41/spark.jsa ## All tests in their long form: hours, for releases
 	@$(JAR)

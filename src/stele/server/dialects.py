@@ -8,11 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from functools import partial
-from typing import Any, NamedTuple, TypeVar, cast
-
-from litestar import Litestar
+from typing import Any, NamedTuple, TypeVar
 
 from stele.apis import cncf, confluent, native, openschema, pravega, rocketmq, schema_repo, xregistry
+from stele.apis.http.application import RegistryApplication
 from stele.errors import InvalidRequest
 from stele.server.answer_cache import ResponseCache
 from stele.server.answers import AnswerFinisher, AnswerOptions
@@ -55,7 +54,7 @@ class DialectEntry(NamedTuple):
     title: str
     segments: tuple[str, ...]
     options: Callable[[ServerSettings], Any]
-    build: Callable[[Registry, Any], Litestar]
+    build: Callable[[Registry, Any], RegistryApplication]
     root: str = ""
     media: tuple[str, ...] = ()
     immutable: tuple[str, ...] = ()
@@ -182,7 +181,7 @@ def _ui_options(settings: ServerSettings, log_in: LogIn | None = None) -> UiOpti
     )
 
 
-def _build_ui(registry: Registry, options: UiOptions) -> Litestar:
+def _build_ui(registry: Registry, options: UiOptions) -> RegistryApplication:
     from stele.ui.app import application  # The pages are loaded when the first one is asked for.
 
     return application(registry, options)
@@ -205,14 +204,14 @@ class DeferredApp:
     A server that speaks eight dialects starts as fast as one that speaks none; most servers are asked in one or two.
     """
 
-    def __init__(self, build: Callable[[], Litestar]) -> None:
+    def __init__(self, build: Callable[[], App]) -> None:
         self._build = build
         self._app: App | None = None
 
     async def __call__(self, scope: AsgiScope, receive: Receive, send: Send) -> None:
         """Answer one request."""
         if self._app is None:
-            self._app = cast("App", self._build())
+            self._app = self._build()
         await self._app(scope, receive, send)
 
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from litestar import Litestar, Request
+from litestar import Request
 from litestar.types import ASGIApp, Middleware, Receive, Scope, Send
 
-from stele.apis.http.application import DialectApplication
+from stele.apis.http.application import DialectApplication, RegistryApplication
 from stele.apis.http.requests import decode_segment
 from stele.core.access import Resource, level_resource
 from stele.errors import ReadOnly
@@ -78,8 +78,8 @@ def refuse_changes(options: UiOptions) -> Middleware:
     return middleware
 
 
-def application(registry: Registry, options: UiOptions | None = None, **litestar_options: Any) -> Litestar:
-    """Return the pages as an application of its own. Keyword arguments go to Litestar as they are."""
+def application(registry: Registry, options: UiOptions | None = None) -> RegistryApplication:
+    """Return the pages as an application of its own."""
     site = Site(registry, options or UiOptions())
     pages = [page for module in _MODULES for page in module.list_pages()] + list_work_pages()
     handlers: list[Any] = [handler for page in pages for handler in create_handlers(site, page)]
@@ -89,14 +89,13 @@ def application(registry: Registry, options: UiOptions | None = None, **litestar
         if create_routes is not None:
             handlers += create_routes(site)
     handlers += transfer.create_routes(site) + bulk.create_routes(site) + journal_feed.create_routes(site)
-    return DialectApplication(
+    app = DialectApplication(
         route_handlers=[*handlers, *assets.create_routes()],
-        registry=registry,
         find_resource=find_resource,
         middleware=[refuse_changes(site.options)],
         exception_handlers={Exception: make_error_handler(site)},
         openapi_config=None,
         request_max_body_size=site.options.max_request_bytes,
         logging_config=None,
-        **litestar_options,
     )
+    return RegistryApplication(app, site)

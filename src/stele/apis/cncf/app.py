@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 from typing import Any
 
-from litestar import Litestar, Request
+from litestar import Request
 from litestar.di import Provide
 
 from stele.apis.cncf.errors import handle_error
@@ -14,7 +15,8 @@ from stele.apis.cncf.options import CncfOptions
 from stele.apis.cncf.params import read_attributes
 from stele.apis.cncf.routes import ROUTES
 from stele.apis.cncf.translate import decode_id
-from stele.apis.http.application import DialectApplication, openapi_config
+from stele.apis.http.access import get_app_state
+from stele.apis.http.application import DialectApplication, RegistryApplication, openapi_config
 from stele.apis.http.requests import EMPTY_SEGMENT, find_base_uri
 from stele.core.access import Resource, namespace_resource, subject_resource
 from stele.core.model import SubjectKey
@@ -52,19 +54,21 @@ def find_resource(request: Request[Any, Any, Any]) -> Resource:
     )
 
 
-def application(registry: Registry, options: CncfOptions | None = None, **settings: Any) -> Litestar:
+def application(registry: Registry, options: CncfOptions | None = None) -> RegistryApplication:
     """Return the dialect as an application of its own.
 
     Args:
         registry: What the application serves.
         options: Options of the dialect; None are the defaults.
-        settings: Go to Litestar as they are.
     """
     options = options or CncfOptions()
-    app_state = AppState(registry, options)
+    return RegistryApplication(_build_application(options), AppState(registry, options))
 
+
+@lru_cache(maxsize=8)
+def _build_application(options: CncfOptions) -> DialectApplication:
     def provide_operations(request: Request[Any, Any, Any]) -> Operations:
-        return Operations(app_state, find_base_uri(request, options.base_url))
+        return Operations(get_app_state(request.scope), find_base_uri(request, options.base_url))
 
     return _Application(
         route_handlers=ROUTES,
@@ -72,13 +76,11 @@ def application(registry: Registry, options: CncfOptions | None = None, **settin
             "operations": Provide(provide_operations, sync_to_thread=False),
             "attributes": Provide(read_attributes, sync_to_thread=False),
         },
-        registry=registry,
         find_resource=find_resource,
         exception_handlers={Exception: handle_error},
         openapi_config=openapi_config("cncf", "Stele: CNCF Schema Registry dialect, with Azure's flavour", _RELEASE),
         request_max_body_size=options.max_request_bytes,
         logging_config=None,
-        **settings,
     )
 
 

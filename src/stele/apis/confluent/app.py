@@ -5,9 +5,10 @@ Source: docs/protocols/confluent.md, docs/protocols/redpanda.md, docs/protocols/
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Any
 
-from litestar import Litestar, Request
+from litestar import Request
 from litestar.di import Provide
 
 from stele.apis.confluent.errors import MEDIA_TYPE, create_error_handler
@@ -17,7 +18,8 @@ from stele.apis.confluent.names import parse_level
 from stele.apis.confluent.operations.schemas import AppState, Operations
 from stele.apis.confluent.options import ConfluentOptions
 from stele.apis.confluent.routes import associations, exporters, keys, schemas, server, settings, subjects
-from stele.apis.http.application import DialectApplication, openapi_config
+from stele.apis.http.access import get_app_state
+from stele.apis.http.application import DialectApplication, RegistryApplication, openapi_config
 from stele.apis.http.media_types import negotiate_media_types
 from stele.apis.http.plain_endpoints import call_plain_endpoints
 from stele.apis.http.requests import decode_segment, refuse_empty_segments
@@ -78,24 +80,26 @@ def find_resource(request: Request[Any, Any, Any]) -> Resource:
     return level_resource(parse_level(names.get("subject", ""), names.get("context", "")))
 
 
-def application(registry: Registry, options: ConfluentOptions | None = None, **litestar_options: Any) -> Litestar:
-    """The dialect as an application of its own. Keyword arguments go to Litestar as they are."""
+def application(registry: Registry, options: ConfluentOptions | None = None) -> RegistryApplication:
+    """The dialect as an application of its own."""
     options = options or ConfluentOptions()
     app_state = AppState(registry, options, GuidIndex(), Usage(registry), KnownLists())
+    return RegistryApplication(_build_application(options), app_state)
 
+
+@lru_cache(maxsize=8)
+def _build_application(options: ConfluentOptions) -> DialectApplication:
     def operations(request: Request[Any, Any, Any]) -> Operations:
-        return Operations(app_state, request.scope)
+        return Operations(get_app_state(request.scope), request.scope)
 
     unknown = set() if options.differences.has_guids else {id(handler) for handler in _SINCE_8}
     return DialectApplication(
         route_handlers=[handler for module in _MODULES for handler in module.ROUTES if id(handler) not in unknown],
         dependencies={"operations": Provide(operations, sync_to_thread=False)},
         exception_handlers={Exception: create_error_handler(options)},
-        registry=registry,
         find_resource=find_resource,
         middleware=[refuse_empty_segments, negotiate_media_types(_OFFERED), call_plain_endpoints(operations)],
         openapi_config=openapi_config("confluent", "Stele: Confluent dialect", options.release),
         request_max_body_size=options.max_request_bytes,
         logging_config=None,
-        **litestar_options,
     )

@@ -23,6 +23,10 @@ ACCESS: Final = "stele_access"
 """Option of an endpoint under which its `EndpointAccess` stands."""
 
 
+APP_STATE: Final = "stele_app_state"
+"""Key of a scope under which what all requests about one registry share stands."""
+
+
 class Place(StrEnum):
     """Where an endpoint's resource is named."""
 
@@ -57,7 +61,7 @@ FindResource = Callable[[Request[Any, Any, Any]], Resource]
 """Turns the path of a request, and what belongs to it in the query, into what they name; raises for bad names."""
 
 
-def check_access(registry: Registry, find_resource: FindResource) -> Middleware:
+def check_access(find_resource: FindResource) -> Middleware:
     """Middleware: raises `Forbidden` or `Unauthenticated` before an endpoint that the caller has no right to.
 
     An endpoint that does not say which right it wants is for those who may do everything.
@@ -67,6 +71,7 @@ def check_access(registry: Registry, find_resource: FindResource) -> Middleware:
         async def handle(scope: Scope, receive: Receive, send: Send) -> None:
             wanted = find_access(scope["route_handler"]) or _UNDECLARED
             if wanted.place is not Place.NOWHERE and not _is_of_framework(scope):
+                registry: Registry = get_app_state(scope).registry
                 await registry.heed_notices()  # Another node may have changed the rules.
                 if not registry.access.is_open:
                     if wanted.place is Place.REGISTRY:
@@ -78,6 +83,11 @@ def check_access(registry: Registry, find_resource: FindResource) -> Middleware:
         return handle
 
     return middleware
+
+
+def get_app_state(scope: Scope) -> Any:
+    """Return what all requests about the registry of this one share: the `AppState` of the dialect."""
+    return scope[APP_STATE]  # type: ignore[typeddict-item]  # a key of ours
 
 
 _UNDECLARED: Final = EndpointAccess(Operation.MANAGE_ACCESS, Place.REGISTRY)

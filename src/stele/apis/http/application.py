@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from types import MappingProxyType
-from typing import Any, Final, cast
+from typing import Any, Final, Protocol, cast
 
 import msgspec
 from litestar import Litestar, Response
@@ -16,10 +16,11 @@ from litestar.openapi.plugins import JsonRenderPlugin
 from litestar.openapi.spec import OpenAPIMediaType, Operation, RequestBody, Schema
 from litestar.plugins import PluginProtocol
 from litestar.plugins.core import MsgspecDIPlugin
+from litestar.routes import BaseRoute
 from litestar.types import Middleware
 from litestar.types.internal_types import PathParameterDefinition
 
-from stele.apis.http.access import FindResource, check_access
+from stele.apis.http.access import APP_STATE, FindResource, check_access
 from stele.apis.http.requests import ERROR, limit_time, raise_refusal
 from stele.service.registry import Registry
 
@@ -27,17 +28,45 @@ INERT_HEADERS: Final[Mapping[str, str]] = MappingProxyType({"Content-Security-Po
 """Headers of an answer with a document of somebody else: they keep browsers from running one that says it is a page."""
 
 
+class AppState(Protocol):
+    """What all requests about one registry share; each dialect has its own."""
+
+    @property
+    def registry(self) -> Registry:
+        """The registry."""
+
+
+class RegistryApplication:
+    """A dialect of one registry, as an ASGI application: every request takes along what belongs to the registry.
+
+    To build the application behind it takes a tenth of a second, so registries with the same options share it.
+    """
+
+    def __init__(self, app: Litestar, app_state: AppState) -> None:
+        self._app = app
+        self._app_state = app_state
+
+    @property
+    def routes(self) -> Sequence[BaseRoute]:
+        """The routes of the dialect."""
+        return self._app.routes
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        """Answer one request."""
+        scope[APP_STATE] = self._app_state
+        await self._app(scope, receive, send)
+
+
 class DialectApplication(Litestar):
     """A dialect's application, which refuses what the server says or the rules forbid and ends every request in time.
 
     find_resource tells what a path names. Litestar's plug-ins for Pydantic and attrs, which take long to load, are left
-    out.
+    out. Requests come through a `RegistryApplication`.
     """
 
     def __init__(
         self,
         *handlers: Any,
-        registry: Registry,
         find_resource: FindResource,
         middleware: Sequence[Middleware] = (),
         exception_handlers: Mapping[type[Exception], Callable[[Any, Any], Response[Any]]],
@@ -48,7 +77,7 @@ class DialectApplication(Litestar):
         }
         super().__init__(
             *handlers,
-            middleware=[raise_refusal, limit_time, check_access(registry, find_resource), *middleware],
+            middleware=[raise_refusal, limit_time, check_access(find_resource), *middleware],
             exception_handlers=noting,
             **options,
         )

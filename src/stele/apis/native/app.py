@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
-from litestar import Litestar, Request
+from litestar import Request
 
 from stele import __version__
-from stele.apis.http.application import DialectApplication, openapi_config
+from stele.apis.http.application import DialectApplication, RegistryApplication, openapi_config
 from stele.apis.http.requests import decode_segment
 from stele.apis.native.errors import handle_error
 from stele.apis.native.options import NativeOptions
@@ -25,19 +25,24 @@ def find_resource(request: Request[Any, Any, Any]) -> Resource:
     return level_resource(parse_level_name(decode_segment(names.get("name") or names.get("subject") or "")))
 
 
-def application(registry: Registry, options: NativeOptions | None = None, **litestar_options: Any) -> Litestar:
-    """Return the API as an application of its own. Keyword arguments go to Litestar as they are."""
+class AppState(NamedTuple):
+    """What all requests of an application share."""
+
+    registry: Registry
+
+
+def application(registry: Registry, options: NativeOptions | None = None) -> RegistryApplication:
+    """Return the API as an application of its own."""
     options = options or NativeOptions()
     routes = [handler for module in _MODULES for handler in module.create_routes(registry)]
     for addressed in (events, replication):
         routes += addressed.create_routes(registry, options.public_url)
-    return DialectApplication(
+    app = DialectApplication(
         route_handlers=routes,
-        registry=registry,
         find_resource=find_resource,
         exception_handlers={Exception: handle_error},
         openapi_config=openapi_config("native", "Stele", __version__),
         request_max_body_size=options.max_request_bytes,
         logging_config=None,
-        **litestar_options,
     )
+    return RegistryApplication(app, AppState(registry))

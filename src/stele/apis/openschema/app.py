@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Annotated, Any
 
-from litestar import Litestar, Request
+from litestar import Request
 from litestar.di import Provide
 from litestar.params import QueryParameter
 
-from stele.apis.http.access import parse_single
-from stele.apis.http.application import DialectApplication, openapi_config
+from stele.apis.http.access import get_app_state, parse_single
+from stele.apis.http.application import DialectApplication, RegistryApplication, openapi_config
 from stele.apis.http.media_types import negotiate_media_types
 from stele.apis.http.requests import decode_segment, refuse_empty_segments
 from stele.apis.openschema.errors import handle_error
@@ -41,31 +42,31 @@ def find_resource(request: Request[Any, Any, Any]) -> Resource:
     return subject_resource(SubjectKey(DEFAULT_NAMESPACE if namespace is None else namespace, name))
 
 
-def application(registry: Registry, options: OpenSchemaOptions | None = None, **settings: Any) -> Litestar:
+def application(registry: Registry, options: OpenSchemaOptions | None = None) -> RegistryApplication:
     """Return the dialect as an application of its own.
 
     Args:
         registry: What the application serves.
         options: Options of the dialect; None are the defaults.
-        settings: Go to Litestar as they are.
     """
     options = options or OpenSchemaOptions()
-    app_state = AppState(registry, options)
+    return RegistryApplication(_build_application(options), AppState(registry, options))
 
+
+@lru_cache(maxsize=8)
+def _build_application(options: OpenSchemaOptions) -> DialectApplication:
     def provide_operations(
         request: Request[Any, Any, Any], tenant: Tenant = "", namespace: Namespace = ""
     ) -> Operations:
-        return Operations(app_state, requested_namespace(tenant, namespace))
+        return Operations(get_app_state(request.scope), requested_namespace(tenant, namespace))
 
     return DialectApplication(
         route_handlers=ROUTES,
         dependencies={"operations": Provide(provide_operations, sync_to_thread=False)},
-        registry=registry,
         find_resource=find_resource,
         exception_handlers={Exception: handle_error},
         middleware=[refuse_empty_segments, negotiate_media_types({MEDIA_TYPE: 1.0, "application/json": 0.5})],
         openapi_config=openapi_config("openschema", "Stele: OpenSchema dialect", _RELEASE),
         request_max_body_size=options.max_request_bytes,
         logging_config=None,
-        **settings,
     )

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Annotated, Any
 
-from litestar import Litestar, Request
+from litestar import Request
 from litestar.di import Provide
 from litestar.params import QueryParameter
 
-from stele.apis.http.access import parse_single
-from stele.apis.http.application import DialectApplication, openapi_config
+from stele.apis.http.access import get_app_state, parse_single
+from stele.apis.http.application import DialectApplication, RegistryApplication, openapi_config
 from stele.apis.http.requests import decode_segment
 from stele.apis.pravega.errors import handle_error
 from stele.apis.pravega.operations import AppState, Operations
@@ -40,28 +41,28 @@ def find_resource(request: Request[Any, Any, Any]) -> Resource:
     )
 
 
-def application(registry: Registry, options: PravegaOptions | None = None, **settings: Any) -> Litestar:
+def application(registry: Registry, options: PravegaOptions | None = None) -> RegistryApplication:
     """Return the dialect as an application of its own.
 
     Args:
         registry: What the application serves.
         options: Options of the dialect; None are the defaults.
-        settings: Go to Litestar as they are.
     """
     options = options or PravegaOptions()
-    app_state = AppState(registry, options)
+    return RegistryApplication(_build_application(options), AppState(registry, options))
 
+
+@lru_cache(maxsize=8)
+def _build_application(options: PravegaOptions) -> DialectApplication:
     def provide_operations(request: Request[Any, Any, Any], namespace: Namespace = "") -> Operations:
-        return Operations(app_state, decode_segment(str(request.path_params.get("ns", namespace))))
+        return Operations(get_app_state(request.scope), decode_segment(str(request.path_params.get("ns", namespace))))
 
     return DialectApplication(
         route_handlers=ROUTES,
         dependencies={"operations": Provide(provide_operations, sync_to_thread=False)},
-        registry=registry,
         find_resource=find_resource,
         exception_handlers={Exception: handle_error},
         openapi_config=openapi_config("pravega", "Stele: Pravega dialect", _RELEASE),
         request_max_body_size=options.max_request_bytes,
         logging_config=None,
-        **settings,
     )

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Annotated, Any
 
-from litestar import Litestar, Request, Router
+from litestar import Request, Router
 from litestar.di import Provide
 from litestar.params import PathParameter
 
-from stele.apis.http.application import DialectApplication, openapi_config
+from stele.apis.http.access import get_app_state
+from stele.apis.http.application import DialectApplication, RegistryApplication, openapi_config
 from stele.apis.http.requests import decode_segment, refuse_empty_segments
 from stele.apis.rocketmq.errors import handle_error
 from stele.apis.rocketmq.operations import AppState, Operations
@@ -40,31 +42,31 @@ def find_resource(request: Request[Any, Any, Any]) -> Resource:
     return subject_resource(SubjectKey(namespace, decode_segment(names["schema_name"])))
 
 
-def application(registry: Registry, options: RocketmqOptions | None = None, **settings: Any) -> Litestar:
+def application(registry: Registry, options: RocketmqOptions | None = None) -> RegistryApplication:
     """Return the dialect as an application of its own.
 
     Args:
         registry: What the application serves.
         options: Options of the dialect; None are the defaults.
-        settings: Go to Litestar as they are.
     """
     options = options or RocketmqOptions()
-    app_state = AppState(registry, options)
+    return RegistryApplication(_build_application(options), AppState(registry, options))
 
+
+@lru_cache(maxsize=8)
+def _build_application(options: RocketmqOptions) -> DialectApplication:
     def provide_operations(
         request: Request[Any, Any, Any], cluster: Cluster = DEFAULT, tenant: Tenant = DEFAULT
     ) -> Operations:
-        return Operations(app_state, parse_address(cluster, tenant))
+        return Operations(get_app_state(request.scope), parse_address(cluster, tenant))
 
     return DialectApplication(
         route_handlers=[Router(ROOT, route_handlers=ROUTES)],
         dependencies={"operations": Provide(provide_operations, sync_to_thread=False)},
-        registry=registry,
         find_resource=find_resource,
         exception_handlers={Exception: handle_error},
         middleware=[refuse_empty_segments],
         openapi_config=openapi_config("rocketmq", "Stele: RocketMQ dialect", _RELEASE),
         request_max_body_size=options.max_request_bytes,
         logging_config=None,
-        **settings,
     )

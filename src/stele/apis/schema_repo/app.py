@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Any
 
-from litestar import Litestar, Request, Router
+from litestar import Request, Router
 from litestar.di import Provide
 
 from stele import __version__
-from stele.apis.http.application import DialectApplication, openapi_config
+from stele.apis.http.access import get_app_state
+from stele.apis.http.application import DialectApplication, RegistryApplication, openapi_config
 from stele.apis.http.requests import decode_segment, refuse_empty_segments
 from stele.apis.schema_repo.errors import handle_error
 from stele.apis.schema_repo.ids import IdIndex, get_strategy
@@ -31,13 +33,12 @@ def find_resource(request: Request[Any, Any, Any]) -> Resource:
     return subject_resource(SubjectKey(DEFAULT_NAMESPACE, decode_segment(name)))
 
 
-def application(registry: Registry, options: SchemaRepoOptions | None = None, **settings: Any) -> Litestar:
+def application(registry: Registry, options: SchemaRepoOptions | None = None) -> RegistryApplication:
     """Return both dialects as one application.
 
     Args:
         registry: What the application serves.
         options: Options of the dialects; None are the defaults.
-        settings: Go to Litestar as they are.
 
     Raises:
         UnknownPolicy: The options name a policy or a validator that is not installed.
@@ -46,23 +47,26 @@ def application(registry: Registry, options: SchemaRepoOptions | None = None, **
     options = options or SchemaRepoOptions()
     check_options(options)
     app_state = AppState(registry, options, IdIndex(options.ids))
+    return RegistryApplication(_build_application(options.max_request_bytes), app_state)
+
+
+@lru_cache(maxsize=8)
+def _build_application(max_request_bytes: int) -> DialectApplication:
     return DialectApplication(
         route_handlers=[
-            Router("/", route_handlers=avro1124.ROUTES, dependencies=_dependencies(app_state, AVRO1124)),
+            Router("/", route_handlers=avro1124.ROUTES, dependencies=_dependencies(AVRO1124)),
             Router(
                 "/",
                 route_handlers=[*subjects.ROUTES, *browser.ROUTES],
-                dependencies=_dependencies(app_state, SCHEMA_REPO),
+                dependencies=_dependencies(SCHEMA_REPO),
             ),
         ],
-        registry=registry,
         find_resource=find_resource,
         exception_handlers={Exception: handle_error},
         middleware=[refuse_empty_segments],
         openapi_config=openapi_config("schema-repo", "Stele: AVRO-1124 and schema-repo dialects", __version__),
-        request_max_body_size=options.max_request_bytes,
+        request_max_body_size=max_request_bytes,
         logging_config=None,
-        **settings,
     )
 
 
@@ -73,8 +77,8 @@ def check_options(options: SchemaRepoOptions) -> None:
         parse_policy(words, options.models)
 
 
-def _dependencies(app_state: AppState, traits: DialectTraits) -> dict[str, Provide]:
+def _dependencies(traits: DialectTraits) -> dict[str, Provide]:
     def provide_operations(request: Request[Any, Any, Any]) -> Operations:
-        return Operations(app_state, traits)
+        return Operations(get_app_state(request.scope), traits)
 
     return {"operations": Provide(provide_operations, sync_to_thread=False)}

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Any
 
-from litestar import Litestar, Request
+from litestar import Request
 from litestar.datastructures import MutableScopeHeaders
 from litestar.di import Provide
 from litestar.types import HTTPScope, Message, Send
 
-from stele.apis.http.application import DialectApplication, openapi_config
+from stele.apis.http.access import get_app_state
+from stele.apis.http.application import DialectApplication, RegistryApplication, openapi_config
 from stele.apis.http.media_types import list_path_methods
 from stele.apis.http.requests import EMPTY_SEGMENT, decode_segment, find_base_uri, mounted_prefix
 from stele.apis.xregistry.errors import handle_error
@@ -45,19 +47,21 @@ def find_root(request: Request[Any, Any, Any], base_url: str) -> str:
     return base_url.rstrip("/") + mounted_prefix(request) if base_url else find_base_uri(request)
 
 
-def application(registry: Registry, options: XregistryOptions | None = None, **settings: Any) -> Litestar:
+def application(registry: Registry, options: XregistryOptions | None = None) -> RegistryApplication:
     """Return the dialect as an application of its own.
 
     Args:
         registry: What the application serves.
         options: Options of the dialect; None are the defaults.
-        settings: Go to Litestar as they are.
     """
     chosen = options or XregistryOptions()
-    app_state = AppState(registry, chosen)
+    return RegistryApplication(_build_application(chosen), AppState(registry, chosen))
 
+
+@lru_cache(maxsize=8)
+def _build_application(options: XregistryOptions) -> DialectApplication:
     def provide_operations(request: Request[Any, Any, Any]) -> Operations:
-        return Operations(app_state, find_root(request, chosen.base_url), parse_flags(request))
+        return Operations(get_app_state(request.scope), find_root(request, options.base_url), parse_flags(request))
 
     class WithLinks(DialectApplication):
         """The application, whose every answer leads to the registry's root."""
@@ -66,7 +70,7 @@ def application(registry: Registry, options: XregistryOptions | None = None, **s
             """Answer one request."""
             if scope["type"] == "http" and not scope["path"].startswith("/_docs/"):
                 scope["path"] = normalize_path(scope["path"])
-                root = find_root(Request(scope), chosen.base_url)
+                root = find_root(Request(scope), options.base_url)
                 await super().__call__(scope, receive, _add_headers(send, scope, root))
             else:
                 await super().__call__(scope, receive, send)
@@ -74,13 +78,11 @@ def application(registry: Registry, options: XregistryOptions | None = None, **s
     return WithLinks(
         route_handlers=ROUTES,
         dependencies={"operations": Provide(provide_operations, sync_to_thread=False)},
-        registry=registry,
         find_resource=find_resource,
         exception_handlers={Exception: handle_error},
         openapi_config=openapi_config(NAME, "Stele: xRegistry dialect, with the schema extension", _RELEASE),
-        request_max_body_size=chosen.max_request_bytes,
+        request_max_body_size=options.max_request_bytes,
         logging_config=None,
-        **settings,
     )
 
 

@@ -10,7 +10,8 @@ from litestar import Request, Response, get
 from litestar.params import PathParameter
 
 from stele.apis.http.access import Place, access
-from stele.apis.http.application import DialectApplication
+from stele.apis.http.application import DialectApplication, RegistryApplication
+from stele.apis.native.app import AppState
 from stele.core.access import AccessRule, AccessRules, Operation, Resource, ResourceType
 from stele.errors import Forbidden, SteleError, Unauthenticated
 from stele.service.access import CALLER, AccessControl, Caller, Principal
@@ -56,13 +57,13 @@ async def _ask(caller: str, path: str, *, method: str = "GET", open_to_all: bool
     registry = Registry(MemoryLog())
     if not open_to_all:
         registry.access = AccessControl(AccessRules(_RULES, default_allow=False))
-    app = DialectApplication(
+    dialect = DialectApplication(
         [_answer_undeclared, _answer_named, _answer_whole, _answer_filtered],
-        registry=registry,
         find_resource=_find_resource,
         exception_handlers={SteleError: _refuse},
         openapi_config=None,
     )
+    app = RegistryApplication(dialect, AppState(registry))
     asking = CALLER.set(Caller(Principal(caller)))
     try:
         async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://x") as client:
