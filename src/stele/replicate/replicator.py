@@ -44,6 +44,8 @@ _BURST_SECONDS: Final = 1.0
 """How long right after a change: when nothing follows, the observer is told so; each time it waits twice as long."""
 RECHECK_SECONDS: Final = 300.0
 """How often everything is compared again, whatever the source told."""
+_RETRY_SECONDS: Final = 5.0
+"""How long after a comparison subjects with conflicts are compared again; each time it waits twice as long."""
 _POLL_SHARE: Final = 1.0
 """A look at a polled source is followed by a pause of so many times the time that reading took, at least."""
 _OTHER_NODE_SECONDS: Final = 1.0
@@ -174,6 +176,12 @@ class Replicator:
         self.scope = scope
         self._progress = progress
         self._is_chosen = match_any(scope.patterns)
+        self._names_there: dict[SubjectName, SubjectName] = {}
+        """Subjects of the source that the last comparison was about, by their names at the target."""
+        self._conflicting: frozenset[SubjectName] = frozenset()
+        """Subjects of the source with conflicts. What happens at the target may end these, and nobody tells of it."""
+        self._retry_wait = _RETRY_SECONDS
+        self._retry_at = 0.0
 
     # --- comparing ------------------------------------------------------------------------------------------------
 
@@ -191,6 +199,7 @@ class Replicator:
         listed = self._add_referenced([row for row in reading.rows if self._is_chosen(SubjectKey(*row.place))])
         rows = [row for row in listed if not is_same_authority(row.authority, target)]
         renamed = [rename_version(row, self.scope.renaming) for row in rows]
+        self._names_there = {new.place: old.place for old, new in zip(rows, renamed, strict=True)}
         places = None if chosen is None else self._name_places(chosen, renamed)
         there = {row.uid: row for row in self.target.read_there(places, renamed)}
         renamed, buried = self._find_buried(renamed, there)
@@ -368,8 +377,11 @@ class Replicator:
             if time.monotonic() - checked > RECHECK_SECONDS:
                 position = self._look(observer, None).position or position
                 checked = time.monotonic()
+            elif self._conflicting and time.monotonic() > self._retry_at:
+                self._look(observer, self._conflicting, position)
             began = time.monotonic()
-            changes = self.source.wait_for_changes(position, wait)
+            until_retry = max(0.0, self._retry_at - began) if self._conflicting else wait
+            changes = self.source.wait_for_changes(position, min(wait, until_retry))
             reading_seconds = time.monotonic() - began
             wait = min(wait * 2, _WAIT_SECONDS) if changes.subjects == frozenset() else _BURST_SECONDS
             if changes.subjects is None:
@@ -398,7 +410,22 @@ class Replicator:
         outcome = self._apply_to_moving_target(plan, began, chosen, observer.note_part)
         outcome = outcome._replace(position=position or outcome.position)
         observer.note_pass(outcome, subjects)
+        self._note_conflicts(outcome, subjects)
         return _Look(outcome.position, reading_seconds)
+
+    def _note_conflicts(self, outcome: ReplicationOutcome, subjects: frozenset[SubjectName] | None) -> None:
+        """Plan when subjects with conflicts are compared again: later each time, soon where one is new."""
+        there = (SubjectName(row.namespace, row.subject) for row in outcome.conflicts)
+        found = frozenset(self._names_there[name] for name in there if name in self._names_there)
+        before = self._conflicting
+        self._conflicting = found if subjects is None else found | (before - subjects)
+        if not found <= before:
+            self._retry_wait = _RETRY_SECONDS
+        elif subjects is None or before <= subjects:
+            self._retry_wait = min(2 * self._retry_wait, RECHECK_SECONDS)
+        else:
+            return
+        self._retry_at = time.monotonic() + self._retry_wait
 
 
 def _require_life(fates: Mapping[str, ReplicaState]) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Iterator
 from urllib.parse import quote
 
@@ -12,13 +13,15 @@ import pytest
 from stele.client import Retry, Schema, SchemaRegistryClient
 from stele.errors import SteleError
 from stele.protocol.confluent import SchemaReference as Reference
-from stele.protocol.replication import ConflictCode, ImportAnswer, ReplicaImportRequest, ReplicaState
+from stele.protocol.replication import ConflictCode, ImportAnswer, ReplicaImportRequest, ReplicaState, SubjectName
+from stele.replicate import replicator
 from stele.replicate.cncf_source import CncfSource
 from stele.replicate.confluent_source import ConfluentSource
 from stele.replicate.confluent_target import ConfluentTarget
 from stele.replicate.dump_target import ProcessMemory
 from stele.replicate.foreign_api import ForeignApi
 from stele.replicate.plan import ReplicationPlan
+from stele.replicate.registries import Changes
 from stele.replicate.replicator import ReplicationOutcome, Replicator, Scope, SourceEmptied
 from stele.replicate.stele_registry import HttpApi, SteleRegistry
 from stele.replicate.xregistry_source import XRegistrySource
@@ -432,3 +435,59 @@ def test_a_gateway_without_its_registry_takes_nothing_away(a: RegistryBox, b: Re
         assert (outcome.same, outcome.removed) == (2, 0), passed
         break
     assert passed > 0
+
+
+class UntilRegistered:
+    """Ends the replication after it has registered something, or after some time."""
+
+    def __init__(self) -> None:
+        self.conflicts: list[int] = []
+        self._until = time.monotonic() + 60
+
+    def claim(self) -> bool:
+        """There is no other node."""
+        return True
+
+    def sleep(self, seconds: float) -> None:
+        """Wait."""
+        time.sleep(seconds)
+
+    def note_part(self, outcome: ReplicationOutcome) -> None:
+        """Do nothing."""
+
+    def note_pass(self, outcome: ReplicationOutcome, subjects: frozenset[SubjectName] | None) -> None:
+        """Note the conflicts there are."""
+        self.conflicts.append(len(outcome.conflicts))
+        if outcome.registered:
+            raise KeyboardInterrupt
+
+    def note_waiting(self, position: str) -> None:
+        """Give up after a while."""
+        assert time.monotonic() < self._until, self.conflicts
+
+
+def test_a_conflict_that_ends_at_the_target_ends_soon(
+    a: RegistryBox, b: RegistryBox, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The subject in the way goes, which no event of the source tells: it is looked for now and then, less and less."""
+    monkeypatch.setattr(replicator, "_RETRY_SECONDS", 0.2)
+    a.client.register("orders", Schema(ORDER))
+    b.client.register("copy-of-orders", Schema('"string"'))
+    observer = UntilRegistered()
+    following = Replicator(stele(a), stele(b), Scope(renaming=Renaming("copy-of-${subject}")))
+    wait_for_changes = SteleRegistry.wait_for_changes
+    waits: list[float] = []
+
+    def wait(source: SteleRegistry, position: str, seconds: float) -> Changes:
+        waits.append(seconds)
+        if len(observer.conflicts) == 3:
+            b.client.delete_subject("copy-of-orders")
+            b.client.delete_subject("copy-of-orders", permanent=True)
+        return wait_for_changes(source, position, seconds)
+
+    monkeypatch.setattr(SteleRegistry, "wait_for_changes", wait)
+    with pytest.raises(KeyboardInterrupt):
+        following.follow(observer)
+    assert (observer.conflicts[:3], observer.conflicts[-1]) == ([1, 1, 1], 0)
+    assert waits[0] <= 0.2 < max(waits) <= 0.8
+    assert json.loads(b.client.version("copy-of-orders").text) == json.loads(ORDER)
