@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from math import inf
 from typing import Final, NamedTuple, Protocol
 
 from msgspec.structs import replace
@@ -46,6 +47,8 @@ RECHECK_SECONDS: Final = 300.0
 """How often everything is compared again, whatever the source told."""
 _RETRY_SECONDS: Final = 5.0
 """How long after a comparison subjects with conflicts are compared again; each time it waits twice as long."""
+_MOST_RETRIED: Final = 500
+"""Subjects with conflicts, at most, that are compared again between comparisons of everything."""
 _POLL_SHARE: Final = 1.0
 """A look at a polled source is followed by a pause of so many times the time that reading took, at least."""
 _OTHER_NODE_SECONDS: Final = 1.0
@@ -181,7 +184,7 @@ class Replicator:
         self._conflicting: frozenset[SubjectName] = frozenset()
         """Subjects of the source with conflicts. What happens at the target may end these, and nobody tells of it."""
         self._retry_wait = _RETRY_SECONDS
-        self._retry_at = 0.0
+        self._retry_at = inf
 
     # --- comparing ------------------------------------------------------------------------------------------------
 
@@ -377,11 +380,10 @@ class Replicator:
             if time.monotonic() - checked > RECHECK_SECONDS:
                 position = self._look(observer, None).position or position
                 checked = time.monotonic()
-            elif self._conflicting and time.monotonic() > self._retry_at:
+            elif time.monotonic() > self._retry_at:
                 self._look(observer, self._conflicting, position)
             began = time.monotonic()
-            until_retry = max(0.0, self._retry_at - began) if self._conflicting else wait
-            changes = self.source.wait_for_changes(position, min(wait, until_retry))
+            changes = self.source.wait_for_changes(position, min(wait, max(0.0, self._retry_at - began)))
             reading_seconds = time.monotonic() - began
             wait = min(wait * 2, _WAIT_SECONDS) if changes.subjects == frozenset() else _BURST_SECONDS
             if changes.subjects is None:
@@ -425,7 +427,8 @@ class Replicator:
             self._retry_wait = min(2 * self._retry_wait, RECHECK_SECONDS)
         else:
             return
-        self._retry_at = time.monotonic() + self._retry_wait
+        is_due = 0 < len(self._conflicting) <= _MOST_RETRIED
+        self._retry_at = time.monotonic() + self._retry_wait if is_due else inf
 
 
 def _require_life(fates: Mapping[str, ReplicaState]) -> None:
