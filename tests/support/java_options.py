@@ -14,11 +14,11 @@ LIGHT: Final = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xshare:auto", "
 """Light compilation; a missing archive, or one of another Java or other jars, is left out without a word."""
 
 
-def use_archive(archive: Path) -> str:
+def get_archive_option(archive: Path) -> str:
     """Return the option of a machine that takes its classes from an archive."""
     return f"-XX:SharedArchiveFile={archive}"
 
 
-def record_archive(archive: Path) -> str:
+def get_recording_option(archive: Path) -> str:
     """Return the option of a machine that writes the classes it loaded when it ends."""
     return f"-XX:ArchiveClassesAtExit={archive}"

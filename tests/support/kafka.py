@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Self
 
 from confluent_kafka import KafkaException, Producer
-from tests.support.java_options import LIGHT, record_archive, use_archive
+from tests.support.java_options import LIGHT, get_archive_option, get_recording_option
 from tests.support.maven import jars, make_once
 from tests.support.server_process import free_port
 
@@ -42,7 +42,7 @@ def _find_archive() -> Path:
 
 
 def _record_archive(archive: Path) -> None:
-    with tempfile.TemporaryDirectory() as folder, KafkaBroker(Path(folder), classes=record_archive(archive)):
+    with tempfile.TemporaryDirectory() as folder, KafkaBroker(Path(folder), classes=get_recording_option(archive)):
         pass
 
 
@@ -62,7 +62,7 @@ class KafkaBroker:
     def __init__(
         self, folder: Path, settings: Mapping[str, str] | None = None, *, secure: bool = False, classes: str = ""
     ) -> None:
-        self._java = _java_command(classes or use_archive(_find_archive()))
+        self._java = _java_command(classes or get_archive_option(_find_archive()))
         port = free_port()
         self.address = f"127.0.0.1:{port}"
         self._config = folder / "server.properties"

@@ -12,8 +12,7 @@ import tempfile
 from pathlib import Path
 from typing import Final
 
-from tests.support import java_options
-from tests.support.java_options import LIGHT, use_archive
+from tests.support.java_options import LIGHT, get_archive_option, get_recording_option
 
 ARCHIVE: Final = Path(sys.prefix) / "spark.jsa"
 """The classes that a Spark session of this environment loads, parsed and verified (Java's class data sharing)."""
@@ -23,7 +22,7 @@ _LIGHT: Final = " ".join(LIGHT)
 
 def start_machines_fast() -> None:
     """Set the options of Java machines that this process and its children start for Spark, unless some are set."""
-    archive = f" {use_archive(ARCHIVE)}" if ARCHIVE.exists() and " " not in str(ARCHIVE) else ""
+    archive = f" {get_archive_option(ARCHIVE)}" if ARCHIVE.exists() and " " not in str(ARCHIVE) else ""
     os.environ.setdefault("SPARK_LAUNCHER_OPTS", _LIGHT)
     os.environ.setdefault("SPARK_SUBMIT_OPTS", _LIGHT + archive)
 
@@ -31,7 +30,7 @@ def start_machines_fast() -> None:
 def record_archive() -> None:
     """Run a session that does what the tests' sessions do, and keep the classes that it loaded in `ARCHIVE`."""
     ARCHIVE.unlink(missing_ok=True)
-    os.environ["SPARK_SUBMIT_OPTS"] = f"{_LIGHT} {java_options.record_archive(ARCHIVE)}"
+    os.environ["SPARK_SUBMIT_OPTS"] = f"{_LIGHT} {get_recording_option(ARCHIVE)}"
 
     from stele.spark import local_session
 
