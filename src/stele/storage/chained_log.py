@@ -157,9 +157,8 @@ class ChainedLog:
             return None
         seq, sealed = stored
         del stored
-        await asyncio.to_thread(
-            return_memory
-        )  # what the driver read it with, before it is copied and a state made of it
+        # What the driver read it with goes before it is copied and a state is made of it.
+        await asyncio.to_thread(return_memory)
         view = memoryview(sealed if isinstance(sealed, bytes) else b"")  # a flipped bit may make null of it
         link, digest = bytes(view[:LINK_BYTES]), bytes(view[LINK_BYTES:_HEADER_BYTES])
         del sealed
