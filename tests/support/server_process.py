@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import http.client
 import json
 import os
 import signal
@@ -48,9 +49,19 @@ def free_port() -> int:
 
 
 def call(url: str, method: str = "GET", body: Any = None, raw: bytes | None = None) -> Answer:
-    """One request; error statuses are answers, too."""
+    """One request; error statuses are answers, too.
+
+    Raises: OSError: no connection, or a server that ended before its answer did.
+    """
     data = raw if raw is not None else None if body is None else json.dumps(body).encode()
     request = urllib.request.Request(url, data, {"Content-Type": "application/json"}, method=method)
+    try:
+        return _send(request)
+    except http.client.HTTPException as error:
+        raise ConnectionError(f"the answer was cut short: {error!r}") from error
+
+
+def _send(request: urllib.request.Request) -> Answer:
     try:
         with urllib.request.urlopen(request, timeout=30) as response:
             return Answer(response.status, _decode_body(response.read()))
