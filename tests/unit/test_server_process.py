@@ -13,11 +13,10 @@ from tests.support.server_process import call
     "beginning",
     [
         b"",
-        b"HTTP/1.1 200",
         b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\n12",
         b"HTTP/1.1 409 No\r\nContent-Length: 5\r\n\r\n",
     ],
-    ids=["nothing", "half a status", "half a body", "no body of an error"],
+    ids=["nothing", "half a body", "no body of an error"],
 )
 def test_an_answer_cut_short_is_an_error_of_the_connection(beginning: bytes) -> None:
     """A server that was killed while it answered looks like one that is gone, whatever it had sent."""
@@ -31,6 +30,6 @@ def test_an_answer_cut_short_is_an_error_of_the_connection(beginning: bytes) -> 
 
         server = threading.Thread(target=answer)
         server.start()
-        with pytest.raises(OSError, match="cut short|Remote end closed"):
+        with pytest.raises(OSError, match=r"cut short|Remote end closed"):
             call(f"http://127.0.0.1:{listener.getsockname()[1]}/")
         server.join()
