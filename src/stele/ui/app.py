@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
+from functools import lru_cache
+from typing import Any, Final
 
 from litestar import Request
-from litestar.types import ASGIApp, Middleware, Receive, Scope, Send
+from litestar.types import ASGIApp, Receive, Scope, Send
 
+from stele.apis.http.access import get_app_state
 from stele.apis.http.application import DialectApplication, RegistryApplication
 from stele.apis.http.requests import decode_segment
 from stele.core.access import Resource, level_resource
@@ -14,7 +16,7 @@ from stele.errors import ReadOnly
 from stele.service.policies import parse_level_name
 from stele.service.registry import Registry
 from stele.ui import assets
-from stele.ui.errors import make_error_handler
+from stele.ui.errors import handle_error
 from stele.ui.forms import CHANGES_NOTHING, create_form_handlers
 from stele.ui.options import UiOptions
 from stele.ui.pages import Site, create_handlers
@@ -50,9 +52,16 @@ _MODULES = (
     clients,
     server,
     operation,
-    login,
 )
-"""Modules with pages: `list_pages()` returns them, and `create_routes(site)`, if there is one, more endpoints."""
+"""Modules with pages, besides those of `stele.ui.work`: `list_pages()` returns them."""
+_ROUTES: Final = (
+    *definition.ROUTES,
+    *transfer.ROUTES,
+    *bulk.ROUTES,
+    *journal_feed.ROUTES,
+    *assets.ROUTES,
+)
+"""Endpoints that are no pages, besides those to log in."""
 
 
 def find_resource(request: Request[Any, Any, Any]) -> Resource:
@@ -60,42 +69,39 @@ def find_resource(request: Request[Any, Any, Any]) -> Resource:
     return level_resource(parse_level_name(decode_segment(request.path_params.get("name") or "")))
 
 
-def refuse_changes(options: UiOptions) -> Middleware:
+def refuse_changes(app: ASGIApp) -> ASGIApp:
     """Middleware: pages that are read-only refuse every request that may change something.
 
     Raises `ReadOnly`.
     """
 
-    def middleware(app: ASGIApp) -> ASGIApp:
-        async def handle(scope: Scope, receive: Receive, send: Send) -> None:
-            is_change = scope.get("method") not in {"GET", "HEAD", "OPTIONS"}
-            if options.read_only and is_change and CHANGES_NOTHING not in scope["route_handler"].opt:
-                raise ReadOnly("These pages are read-only (setting ui_read_only).")
-            await app(scope, receive, send)
+    async def handle(scope: Scope, receive: Receive, send: Send) -> None:
+        is_change = scope.get("method") not in {"GET", "HEAD", "OPTIONS"}
+        if is_change and get_app_state(scope).options.read_only and CHANGES_NOTHING not in scope["route_handler"].opt:
+            raise ReadOnly("These pages are read-only (setting ui_read_only).")
+        await app(scope, receive, send)
 
-        return handle
-
-    return middleware
+    return handle
 
 
 def application(registry: Registry, options: UiOptions | None = None) -> RegistryApplication:
     """Return the pages as an application of its own."""
-    site = Site(registry, options or UiOptions())
+    options = options or UiOptions()
+    app = _build_application(options.max_request_bytes, can_log_in=options.log_in is not None)
+    return RegistryApplication(app, Site(registry, options))
+
+
+@lru_cache(maxsize=8)
+def _build_application(max_request_bytes: int, *, can_log_in: bool) -> DialectApplication:
     pages = [page for module in _MODULES for page in module.list_pages()] + list_work_pages()
-    handlers: list[Any] = [handler for page in pages for handler in create_handlers(site, page)]
-    handlers += [handler for form in list_form_pages() for handler in create_form_handlers(site, form)]
-    for module in _MODULES:
-        create_routes = getattr(module, "create_routes", None)
-        if create_routes is not None:
-            handlers += create_routes(site)
-    handlers += transfer.create_routes(site) + bulk.create_routes(site) + journal_feed.create_routes(site)
-    app = DialectApplication(
-        route_handlers=[*handlers, *assets.create_routes()],
+    handlers: list[Any] = [handler for page in pages for handler in create_handlers(page)]
+    handlers += [handler for form in list_form_pages() for handler in create_form_handlers(form)]
+    return DialectApplication(
+        route_handlers=[*handlers, *_ROUTES, *(login.ROUTES if can_log_in else ())],
         find_resource=find_resource,
-        middleware=[refuse_changes(site.options)],
-        exception_handlers={Exception: make_error_handler(site)},
+        middleware=[refuse_changes],
+        exception_handlers={Exception: handle_error},
         openapi_config=None,
-        request_max_body_size=site.options.max_request_bytes,
+        request_max_body_size=max_request_bytes,
         logging_config=None,
     )
-    return RegistryApplication(app, site)

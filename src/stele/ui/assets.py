@@ -9,7 +9,6 @@ from typing import Any, Final, NamedTuple, cast
 
 from litestar import Request, Response, get
 from litestar.exceptions import NotFoundException
-from litestar.handlers import HTTPRouteHandler
 from litestar.params import FromPath
 
 from stele.apis.http.access import NO_RIGHT_NEEDED
@@ -64,18 +63,17 @@ def asset_path(name: str) -> str:
     return f"/static/{asset.digest}/{name}"
 
 
-def create_routes() -> list[HTTPRouteHandler]:
-    """Return the endpoint that sends the files."""
+@get("/ui/static/{digest:str}/{file:str}", opt=NO_RIGHT_NEEDED | {ANSWERS_ANYBODY: True})
+async def get_asset(request: Request[Any, Any, Any], digest: FromPath[str], file: FromPath[str]) -> Response[bytes]:
+    # GET /ui/static/{digest}/{file}
+    """Return a file that pages load; at the address of another release, the one of this release."""
+    asset = list_assets().get(file)
+    if asset is None:
+        raise NotFoundException
+    depend_on_nothing(cast("dict[str, Any]", request.scope))
+    kept = _KEPT if digest == asset.digest else "no-cache"
+    return Response(asset.body, media_type=asset.type, headers={"cache-control": kept})
 
-    @get("/ui/static/{digest:str}/{file:str}", opt=NO_RIGHT_NEEDED | {ANSWERS_ANYBODY: True})
-    async def get_asset(request: Request[Any, Any, Any], digest: FromPath[str], file: FromPath[str]) -> Response[bytes]:
-        # GET /ui/static/{digest}/{file}
-        """Return a file that pages load; at the address of another release, the one of this release."""
-        asset = list_assets().get(file)
-        if asset is None:
-            raise NotFoundException
-        depend_on_nothing(cast("dict[str, Any]", request.scope))
-        kept = _KEPT if digest == asset.digest else "no-cache"
-        return Response(asset.body, media_type=asset.type, headers={"cache-control": kept})
 
-    return [get_asset]
+ROUTES: Final = (get_asset,)
+"""The endpoint that sends the files."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any, Final
 
 import msgspec
@@ -14,7 +13,7 @@ from stele.apis.http.requests import mounted_prefix
 from stele.apis.native.errors import NativeError, describe_error, http_status
 from stele.errors import Forbidden
 from stele.protocol.http_statuses import STATUS_PHRASES
-from stele.ui.pages import PageFrame, PageRequest, Site, render_page
+from stele.ui.pages import PageFrame, PageRequest, render_page
 from stele.ui.routes.login import login_path
 
 _logger = structlog.get_logger("stele.ui")
@@ -51,29 +50,25 @@ class ErrorPage(msgspec.Struct, frozen=True):
     operation: str = ""
 
 
-def make_error_handler(site: Site) -> Callable[[Request[Any, Any, Any], Exception], Response[Any]]:
-    """Return the exception handler of the pages."""
-
-    def handle_error(request: Request[Any, Any, Any], error: Exception) -> Response[Any]:
-        status = http_status(error)
-        if status >= 500:
-            log_failure(_logger, request.scope["path"], error)
-        headers = error_headers(error)
-        if request.scope["path"].endswith(".json"):
-            body = msgspec.json.encode(NativeError(describe_error(error)))
-            return Response(body, status_code=status, media_type="application/json", headers=headers)
-        if status == 401 and site.options.log_in is not None:
-            return _lead_to_login(PageRequest(site, request))
-        operation = str(error.operation or "") if isinstance(error, Forbidden) else ""
-        shown = ErrorPage(
-            status, STATUS_PHRASES[status], error_message(error), _ADVICE.get(status, _ADVICE[500]), operation
-        )
-        page = PageRequest(site, request)
-        answer = render_page(page, "error.html.j2", shown, status=status)
-        answer.headers.update(headers)
-        return answer
-
-    return handle_error
+def handle_error(request: Request[Any, Any, Any], error: Exception) -> Response[Any]:
+    """Return the answer to an error. The exception handler of the pages."""
+    status = http_status(error)
+    if status >= 500:
+        log_failure(_logger, request.scope["path"], error)
+    headers = error_headers(error)
+    if request.scope["path"].endswith(".json"):
+        body = msgspec.json.encode(NativeError(describe_error(error)))
+        return Response(body, status_code=status, media_type="application/json", headers=headers)
+    page = PageRequest(request)
+    if status == 401 and page.options.log_in is not None:
+        return _lead_to_login(page)
+    operation = str(error.operation or "") if isinstance(error, Forbidden) else ""
+    shown = ErrorPage(
+        status, STATUS_PHRASES[status], error_message(error), _ADVICE.get(status, _ADVICE[500]), operation
+    )
+    answer = render_page(page, "error.html.j2", shown, status=status)
+    answer.headers.update(headers)
+    return answer
 
 
 def _lead_to_login(page: PageRequest) -> Response[bytes]:

@@ -20,7 +20,7 @@ from litestar.handlers import HTTPRouteHandler
 
 from stele.apis.http.requests import decode_body, read_bytes
 from stele.errors import InvalidRequest, TooLarge
-from stele.ui.pages import Page, PageFrame, PageRequest, Site, create_handlers, render_page
+from stele.ui.pages import Page, PageFrame, PageRequest, create_handlers, render_page
 
 CHANGES_NOTHING: Final = "stele_changes_nothing"
 """Option of an endpoint for POST that only asks: read-only pages answer it."""
@@ -133,13 +133,13 @@ class FormPage(NamedTuple):
     asks_only: bool = False
 
 
-def create_form_handlers(site: Site, form_page: FormPage) -> list[HTTPRouteHandler]:
+def create_form_handlers(form_page: FormPage) -> list[HTTPRouteHandler]:
     """Return the endpoints of a page with a form: the page, what it is sent to, and the JSON twins of both."""
     page = form_page.page
     opt = form_page.right | ({CHANGES_NOTHING: True} if form_page.asks_only else {})
 
     async def submit_form(request: Request[Any, Any, Any]) -> Response[bytes]:
-        asked = PageRequest(site, request)
+        asked = PageRequest(request)
         shown = await form_page.submit(asked, await read_form(request))
         if isinstance(shown, Destination):
             target = PageFrame(asked, "", None).link(shown.location)
@@ -147,13 +147,13 @@ def create_form_handlers(site: Site, form_page: FormPage) -> list[HTTPRouteHandl
         render = partial(
             render_page, asked, page.template, shown, current=page.menu, status=_find_status(shown), **page.helpers
         )
-        return await site.registry.run_stateless(render) if page.in_thread else render()
+        return await asked.registry.run_stateless(render) if page.in_thread else render()
 
     async def submit_json(request: Request[Any, Any, Any]) -> Response[bytes]:
-        shown = await form_page.submit(PageRequest(site, request), await read_form(request))
+        shown = await form_page.submit(PageRequest(request), await read_form(request))
         return Response(msgspec.json.encode(shown), status_code=_find_status(shown), media_type="application/json")
 
-    handlers = create_handlers(site, page)
+    handlers = create_handlers(page)
     twin = page.twin or f"{page.path}.json"
     for path, endpoint, suffix in ((page.path, submit_form, ""), (twin, submit_json, "_json")):
         endpoint.__name__ = endpoint.__qualname__ = form_page.submit.__name__ + suffix

@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import partial
 from itertools import groupby
 from types import MappingProxyType
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, cast
 from urllib.parse import quote, urlsplit
 
 import msgspec
@@ -14,7 +14,7 @@ from litestar import Request, Response, get
 from litestar.handlers import HTTPRouteHandler
 
 from stele import __version__
-from stele.apis.http.access import parse_single
+from stele.apis.http.access import get_app_state, parse_single
 from stele.apis.http.requests import decode_segment, find_base_uri, mounted_prefix
 from stele.core.access import REGISTRY_RESOURCE, Operation, Resource, ResourceType
 from stele.core.model import SettingsLevel, SubjectKey
@@ -31,6 +31,7 @@ from stele.templates import render_template
 from stele.ui.assets import asset_path
 from stele.ui.links import add_query, subject_path
 from stele.ui.navigation import MENU, MenuItem
+from stele.ui.open_feeds import OpenFeeds
 from stele.ui.options import UiOptions
 
 _POLICY: Final = (
@@ -126,20 +127,20 @@ class Site:
         self.usage = Usage(registry)
         self.audit = AuditReader(registry)
         self.refused = RefusalCounter(registry.audit)
+        self.feeds = OpenFeeds()
 
 
 class PageRequest:
     """A request for a page: the registry, the caller's rights, and what path and query say.
 
     Args:
-        site: What all pages share.
         request: What was asked.
     """
 
-    def __init__(self, site: Site, request: Request[Any, Any, Any]) -> None:
-        self.site = site
-        self.registry = site.registry
-        self.options = site.options
+    def __init__(self, request: Request[Any, Any, Any]) -> None:
+        self.site = cast("Site", get_app_state(request.scope))
+        self.registry = self.site.registry
+        self.options = self.site.options
         self.request = request
 
     def get_query(self, name: str, default: str = "") -> str:
@@ -283,20 +284,20 @@ class Page(NamedTuple):
     in_thread: bool = False
 
 
-def create_handlers(site: Site, page: Page) -> list[HTTPRouteHandler]:
+def create_handlers(page: Page) -> list[HTTPRouteHandler]:
     """Return the two endpoints of a page: HTML and its JSON twin."""
     twin = page.twin or f"{page.path}.json"
 
     async def show_page(request: Request[Any, Any, Any]) -> Response[bytes]:
-        asked = PageRequest(site, request)
+        asked = PageRequest(request)
         shown = await page.view(asked)
         render = partial(
             render_page, asked, page.template, shown, twin=_fill_path(twin, request), current=page.menu, **page.helpers
         )
-        return await site.registry.run_stateless(render) if page.in_thread else render()
+        return await asked.registry.run_stateless(render) if page.in_thread else render()
 
     async def show_twin(request: Request[Any, Any, Any]) -> Response[bytes]:
-        body = msgspec.json.encode(await page.view(PageRequest(site, request)))
+        body = msgspec.json.encode(await page.view(PageRequest(request)))
         return Response(body, media_type="application/json")
 
     handlers = []

@@ -15,7 +15,8 @@ from tests.support.webhook import Webhook
 from stele.apis.cncf import application as cncf
 from stele.apis.confluent import application as confluent
 from stele.apis.confluent.exporting import ExporterSource
-from stele.apis.native.routes import events as native_events
+from stele.apis.native import application as native
+from stele.apis.native.options import NativeOptions
 from stele.core.access import AccessRule, AccessRules, NamePattern, ResourceType
 from stele.core.commands import RegisterSchema
 from stele.core.model import Reference, SubjectKey
@@ -182,10 +183,8 @@ async def test_to_see_a_name_is_not_to_learn_its_history(registry: Registry) -> 
 
 async def test_a_stream_of_events_follows_the_rules(registry: Registry) -> None:
     """A caller who waits for events gets those that he may read when they happen."""
-    from litestar import Litestar
-
     registry.access = rules(allow("user:ann", "a-"), allow("user:ann", "b-"))
-    app = Litestar(native_events.create_routes(registry, "https://registry.example.org"))
+    app = native(registry, NativeOptions(public_url="https://registry.example.org"))
     seq = registry.state.seq
     async with client_of(app) as client:
         with acting("ann"):

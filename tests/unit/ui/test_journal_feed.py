@@ -15,6 +15,7 @@ from tests.unit.ui.conftest import open_server, register
 
 from stele.server.in_process import InProcessServer
 from stele.service.journal import read_page
+from stele.ui import open_feeds
 from stele.ui.work import journal_feed
 
 SECONDS = 60.0
@@ -186,10 +187,10 @@ def test_streams_are_bounded(server: InProcessServer, monkeypatch: pytest.Monkey
         async with follow(server) as again:
             assert again.status == 200
 
-    monkeypatch.setattr(journal_feed, "MOST_OF_CALLER", 2)
+    monkeypatch.setattr(open_feeds, "MOST_OF_CALLER", 2)
     server.run(run())
-    monkeypatch.setattr(journal_feed, "MOST_OF_CALLER", 20)
-    monkeypatch.setattr(journal_feed, "MOST_FEEDS", 2)
+    monkeypatch.setattr(open_feeds, "MOST_OF_CALLER", 20)
+    monkeypatch.setattr(open_feeds, "MOST_FEEDS", 2)
     server.run(run())
 
 

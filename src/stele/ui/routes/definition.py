@@ -9,7 +9,6 @@ from urllib.parse import quote
 
 import msgspec
 from litestar import Request, Response, get
-from litestar.handlers import HTTPRouteHandler
 
 from stele.apis.http.access import access
 from stele.core.access import Operation
@@ -18,7 +17,7 @@ from stele.core.ports import TextForm
 from stele.errors import InvalidRequest, SteleError
 from stele.ui.highlight import highlight_text
 from stele.ui.links import subject_path
-from stele.ui.pages import Page, PageRequest, Site
+from stele.ui.pages import Page, PageRequest
 from stele.ui.subject import SubjectHead, find_subject, find_version, make_tab
 
 FORMS: Final = ("author", "indented", "normalized", "canonical")
@@ -154,24 +153,23 @@ def _list_snippets(page: PageRequest, version: Version) -> list[Snippet]:
     ]
 
 
-def create_routes(site: Site) -> list[HTTPRouteHandler]:
-    """Return the endpoint that sends a text as a file."""
+@get("/ui/subjects/{name:str}/download", opt=access(Operation.READ))
+async def download_text(request: Request[Any, Any, Any]) -> Response[bytes]:
+    # GET /ui/subjects/{name}/download
+    """Send the author's text of a version as a file."""
+    shown, version = await find_version(PageRequest(request))
+    extension = _EXTENSIONS.get(version.kind.format, "txt")
+    stem = "".join(char if char.isascii() and (char.isalnum() or char in "-_.") else "_" for char in shown.key.name)
+    file = f"{stem[:100]}-v{version.version_number}.{extension}"
+    return Response(
+        shown.state.get_text(version.content),
+        media_type="text/plain",
+        headers={"content-disposition": f'attachment; filename="{file}"'},
+    )
 
-    @get("/ui/subjects/{name:str}/download", opt=access(Operation.READ))
-    async def download_text(request: Request[Any, Any, Any]) -> Response[bytes]:
-        # GET /ui/subjects/{name}/download
-        """Send the author's text of a version as a file."""
-        shown, version = await find_version(PageRequest(site, request))
-        extension = _EXTENSIONS.get(version.kind.format, "txt")
-        stem = "".join(char if char.isascii() and (char.isalnum() or char in "-_.") else "_" for char in shown.key.name)
-        file = f"{stem[:100]}-v{version.version_number}.{extension}"
-        return Response(
-            shown.state.get_text(version.content),
-            media_type="text/plain",
-            headers={"content-disposition": f'attachment; filename="{file}"'},
-        )
 
-    return [download_text]
+ROUTES: Final = (download_text,)
+"""The endpoint that sends a text as a file."""
 
 
 def list_pages() -> list[Page]:

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import re
-from typing import Any, Final
+from typing import Any, Final, cast
 from urllib.parse import quote
 
 import msgspec
 from litestar import Request, Response, get, post
-from litestar.handlers import HTTPRouteHandler
 
 from stele.apis.http.access import NO_RIGHT_NEEDED
 from stele.apis.http.dependencies import VOLATILE
@@ -18,7 +17,7 @@ from stele.service.access import CALLER
 from stele.service.audit_notes import REFUSED_REQUEST
 from stele.ui.forms import CHANGES_NOTHING, FieldProblem, read_form
 from stele.ui.options import COOKIE, LogIn
-from stele.ui.pages import Page, PageFrame, PageRequest, Site, render_page
+from stele.ui.pages import PageFrame, PageRequest, render_page
 
 _PLACE: Final = re.compile(r"/[!-~]{0,2000}\Z")
 """A page of this server, below `/ui`, as the address of a browser has it."""
@@ -70,57 +69,57 @@ def _go_to(page: PageRequest, path: str, cookie: str) -> Response[bytes]:
     return Response(b"", status_code=303, headers=headers)
 
 
-def list_pages() -> list[Page]:
-    """Return the pages with twins: there are none, for programs send their credentials with each request."""
-    return []
+def _get_log_in(page: PageRequest) -> LogIn:
+    """Return what begins and ends sessions; where there is none, the application leaves these endpoints out."""
+    return cast("LogIn", page.options.log_in)
 
 
-def create_routes(site: Site) -> list[HTTPRouteHandler]:
-    """Return the endpoints to log in and out; none where nobody is asked who he is."""
-    log_in = site.options.log_in
-    if log_in is None:
-        return []
+@get("/ui/login", opt=_OPTIONS)
+async def show_login(request: Request[Any, Any, Any]) -> Response[bytes]:
+    # GET /ui/login?next
+    """Show the form to log in with."""
+    page = PageRequest(request)
+    log_in = _get_log_in(page)
+    return _show(page, _describe(log_in, _read_next(page.get_query("next"))))
 
-    @get("/ui/login", opt=_OPTIONS)
-    async def show_login(request: Request[Any, Any, Any]) -> Response[bytes]:
-        # GET /ui/login?next
-        """Show the form to log in with."""
-        page = PageRequest(site, request)
-        return _show(page, _describe(log_in, _read_next(page.get_query("next"))))
 
-    @post("/ui/login", opt=_OPTIONS, status_code=303)
-    async def submit_login(request: Request[Any, Any, Any]) -> Response[bytes]:
-        # POST /ui/login
-        """Begin a session with a user and password, an API key or a token, and go on to the page that was wanted."""
-        page, form = PageRequest(site, request), await read_form(request)
-        user, secret, token = form.get("user").strip(), form.get("password"), form.get("token").strip()
-        place = _read_next(form.get("next"))
-        if not token and not (user and secret):
-            problem = FieldProblem("", "Type a user and a password, or a key or token.")
-            return _show(page, _describe(log_in, place, user=user, problems=(problem,)), 422)
-        port = (request.scope.get("server") or ("", 0))[1] or 0
-        try:
-            cookie = await log_in.begin("" if token else user, token or secret, port, CALLER.get().address)
-        except Unauthenticated:
-            site.registry.audit.note(
-                REFUSED_REQUEST, status=401, error=Unauthenticated.__name__, method="POST", path="/ui/login"
-            )
-            problem = FieldProblem("", "They are not right, or they have expired.")
-            return _show(page, _describe(log_in, place, user=user, problems=(problem,)), 422)
-        except (Overloaded, Unavailable):
-            problem = FieldProblem("", "That cannot be checked just now. Try again in a moment.")
-            return _show(page, _describe(log_in, place, user=user, problems=(problem,)), 503)
-        return _go_to(page, place, _make_cookie(page, cookie, log_in.seconds))
+@post("/ui/login", opt=_OPTIONS, status_code=303)
+async def submit_login(request: Request[Any, Any, Any]) -> Response[bytes]:
+    # POST /ui/login
+    """Begin a session with a user and password, an API key or a token, and go on to the page that was wanted."""
+    page = PageRequest(request)
+    log_in, form = _get_log_in(page), await read_form(request)
+    user, secret, token = form.get("user").strip(), form.get("password"), form.get("token").strip()
+    place = _read_next(form.get("next"))
+    if not token and not (user and secret):
+        problem = FieldProblem("", "Type a user and a password, or a key or token.")
+        return _show(page, _describe(log_in, place, user=user, problems=(problem,)), 422)
+    port = (request.scope.get("server") or ("", 0))[1] or 0
+    try:
+        cookie = await log_in.begin("" if token else user, token or secret, port, CALLER.get().address)
+    except Unauthenticated:
+        page.registry.audit.note(
+            REFUSED_REQUEST, status=401, error=Unauthenticated.__name__, method="POST", path="/ui/login"
+        )
+        problem = FieldProblem("", "They are not right, or they have expired.")
+        return _show(page, _describe(log_in, place, user=user, problems=(problem,)), 422)
+    except (Overloaded, Unavailable):
+        problem = FieldProblem("", "That cannot be checked just now. Try again in a moment.")
+        return _show(page, _describe(log_in, place, user=user, problems=(problem,)), 503)
+    return _go_to(page, place, _make_cookie(page, cookie, log_in.seconds))
 
-    @post("/ui/logout", opt=_OPTIONS, status_code=303)
-    async def submit_logout(request: Request[Any, Any, Any]) -> Response[bytes]:
-        # POST /ui/logout
-        """End the session."""
-        await log_in.end(tuple(request.scope["headers"]))
-        page = PageRequest(site, request)
-        return _go_to(page, "/login", _make_cookie(page, "", 0))
 
-    return [show_login, submit_login, submit_logout]
+@post("/ui/logout", opt=_OPTIONS, status_code=303)
+async def submit_logout(request: Request[Any, Any, Any]) -> Response[bytes]:
+    # POST /ui/logout
+    """End the session."""
+    page = PageRequest(request)
+    await _get_log_in(page).end(tuple(request.scope["headers"]))
+    return _go_to(page, "/login", _make_cookie(page, "", 0))
+
+
+ROUTES: Final = (show_login, submit_login, submit_logout)
+"""The endpoints to log in and out, for pages with `UiOptions.log_in`."""
 
 
 def _show(page: PageRequest, shown: LoginPage, status: int = 200) -> Response[bytes]:

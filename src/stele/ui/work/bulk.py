@@ -7,7 +7,6 @@ from typing import Any, Final
 
 import msgspec
 from litestar import Request, Response, post
-from litestar.handlers import HTTPRouteHandler
 
 from stele.apis.http.access import Place, access
 from stele.core import queries
@@ -20,7 +19,7 @@ from stele.errors import InUse, InvalidRequest, SteleError, TooLarge
 from stele.service.policies import PolicyChange, change_policy, parse_level_name
 from stele.ui.forms import CHANGES_NOTHING, FieldProblem, Form, FormPage, read_form
 from stele.ui.links import qualify_name, subject_path
-from stele.ui.pages import Page, PageRequest, Site
+from stele.ui.pages import Page, PageRequest
 from stele.ui.work.deletion import list_bindings
 from stele.ui.work.dumps import write_dump
 from stele.ui.work.policy import INHERIT
@@ -170,21 +169,20 @@ async def _set_policies(page: PageRequest, keys: Sequence[SubjectKey], chosen: s
     return problems
 
 
-def create_routes(site: Site) -> list[HTTPRouteHandler]:
-    """Return the endpoint that sends chosen subjects as a file."""
-    right = access(Operation.EXPORT, Place.REGISTRY) | {CHANGES_NOTHING: True}
+@post("/ui/bulk/download", opt=access(Operation.EXPORT, Place.REGISTRY) | {CHANGES_NOTHING: True}, status_code=200)
+async def download_subjects(request: Request[Any, Any, Any]) -> Response[bytes]:
+    # POST /ui/bulk/download
+    """Send the versions of chosen subjects as a dump of a topic."""
+    registry = PageRequest(request).registry
+    keys = set(_read_keys(await read_form(request)))
+    await registry.fresh_state()
+    body = await registry.run_stateless(write_dump, registry, lambda each: each.subject.key in keys)
+    headers = {"content-disposition": 'attachment; filename="schemas.dump"'}
+    return Response(body, media_type="application/jsonl", headers=headers)
 
-    @post("/ui/bulk/download", opt=right, status_code=200)
-    async def download_subjects(request: Request[Any, Any, Any]) -> Response[bytes]:
-        # POST /ui/bulk/download
-        """Send the versions of chosen subjects as a dump of a topic."""
-        keys = set(_read_keys(await read_form(request)))
-        await site.registry.fresh_state()
-        body = await site.registry.run_stateless(write_dump, site.registry, lambda each: each.subject.key in keys)
-        headers = {"content-disposition": 'attachment; filename="schemas.dump"'}
-        return Response(body, media_type="application/jsonl", headers=headers)
 
-    return [download_subjects]
+ROUTES: Final = (download_subjects,)
+"""The endpoint that sends chosen subjects as a file."""
 
 
 def list_form_pages() -> list[FormPage]:

@@ -8,13 +8,10 @@ at most twice a second.
 from __future__ import annotations
 
 import asyncio
-from collections import Counter
-from collections.abc import AsyncIterator, Iterator
-from contextlib import contextmanager
+from collections.abc import AsyncIterator
 from typing import Any, Final
 
 from litestar import Request, get
-from litestar.handlers import HTTPRouteHandler
 from litestar.response import ServerSentEvent, ServerSentEventMessage
 
 from stele.apis.http.access import Place, access
@@ -25,13 +22,9 @@ from stele.errors import Overloaded
 from stele.service.access import CALLER
 from stele.service.journal import read_page
 from stele.templates import render_template
-from stele.ui.pages import PageFrame, PageRequest, Site
+from stele.ui.pages import PageFrame, PageRequest
 from stele.ui.work.journal import make_row, read_filter
 
-MOST_FEEDS: Final = 200
-"""Streams that one process serves at a time."""
-MOST_OF_CALLER: Final = 20
-"""Of these, how many one user, or one address without a user, may have."""
 _LAST: Final = 2**63 - 1
 _RECORDS_OF_EVENT: Final = 500
 """Records of the log that one event is made of, at most."""
@@ -41,36 +34,6 @@ _BREATH_SECONDS: Final = 15.0
 """How often a stream without entries says that it is there."""
 _SHARE_OF_LIMIT: Final = 0.8
 """Of the time a request may take, a stream takes this share."""
-
-
-class OpenFeeds:
-    """Counts the streams that are open: all of them, and those of each caller."""
-
-    def __init__(self) -> None:
-        self._of_callers: Counter[str] = Counter()
-
-    @property
-    def count(self) -> int:
-        """How many are open."""
-        return self._of_callers.total()
-
-    def find_refusal(self, caller: str) -> str:
-        """Return why there may be no further stream of a caller; '' where there may."""
-        if self._of_callers[caller] >= MOST_OF_CALLER:
-            return f"you follow the journal {MOST_OF_CALLER} times already, which is the limit"
-        if self.count >= MOST_FEEDS:
-            return f"the journal is followed {MOST_FEEDS} times already, which is the limit"
-        return ""
-
-    @contextmanager
-    def hold(self, caller: str) -> Iterator[None]:
-        """Count a stream of a caller while it is open."""
-        self._of_callers[caller] += 1
-        try:
-            yield
-        finally:
-            self._of_callers[caller] -= 1
-            self._of_callers += Counter()  # Callers without a stream are forgotten.
 
 
 def _name_caller() -> str:
@@ -89,15 +52,14 @@ async def _find_start(page: PageRequest) -> int:
     return min(parse_whole_number("Last-Event-ID" if last else "after", asked, 0, _LAST), end) if asked else end
 
 
-async def _stream_rows(
-    page: PageRequest, feeds: OpenFeeds, after: int, deadline: float
-) -> AsyncIterator[ServerSentEventMessage]:
+async def _stream_rows(page: PageRequest, after: int, deadline: float) -> AsyncIterator[ServerSentEventMessage]:
     """Yield the HTML of the rows behind a record, newest first in each event, until the deadline of the loop's clock.
 
     A stream beyond the limit ends at once.
     """
     clock = asyncio.get_running_loop().time
     wanted, frame, caller = read_filter(page), PageFrame(page, "", None), _name_caller()
+    feeds = page.site.feeds
     if feeds.find_refusal(caller):  # Others came at the same moment.
         return
     with feeds.hold(caller):
@@ -115,21 +77,19 @@ async def _stream_rows(
             await asyncio.sleep(max(0.0, min(_PAUSE_SECONDS, deadline - clock())))
 
 
-def create_routes(site: Site) -> list[HTTPRouteHandler]:
-    """Return the endpoint that the page follows."""
-    feeds = OpenFeeds()
+@get("/ui/journal/feed", opt={VOLATILE: True, **access(Operation.READ, Place.LIST)})
+async def follow_journal(request: Request[Any, Any, Any]) -> ServerSentEvent:
+    # GET /ui/journal/feed?after&kind&subject&ns&actor
+    """Send new entries of the journal as they come: rows of the page's table, as server-sent events."""
+    page = PageRequest(request)
+    if refusal := page.site.feeds.find_refusal(_name_caller()):
+        raise Overloaded(refusal)
+    read_filter(page)  # What is wrong with the query is said before the stream begins.
+    start = await _find_start(page)
+    mark_waiting(request)
+    deadline = asyncio.get_running_loop().time() + time_limit(request) * _SHARE_OF_LIMIT
+    return ServerSentEvent(_stream_rows(page, start, deadline))
 
-    @get("/ui/journal/feed", opt={VOLATILE: True, **access(Operation.READ, Place.LIST)})
-    async def follow_journal(request: Request[Any, Any, Any]) -> ServerSentEvent:
-        # GET /ui/journal/feed?after&kind&subject&ns&actor
-        """Send new entries of the journal as they come: rows of the page's table, as server-sent events."""
-        page = PageRequest(site, request)
-        if refusal := feeds.find_refusal(_name_caller()):
-            raise Overloaded(refusal)
-        read_filter(page)  # What is wrong with the query is said before the stream begins.
-        start = await _find_start(page)
-        mark_waiting(request)
-        deadline = asyncio.get_running_loop().time() + time_limit(request) * _SHARE_OF_LIMIT
-        return ServerSentEvent(_stream_rows(page, feeds, start, deadline))
 
-    return [follow_journal]
+ROUTES: Final = (follow_journal,)
+"""The endpoint that the page follows."""

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import msgspec
 from litestar import Request, Response, get
-from litestar.handlers import HTTPRouteHandler
 
 from stele.apis.http.access import Place, access
 from stele.core.access import Operation
@@ -19,7 +18,7 @@ from stele.core.state import State
 from stele.errors import Invalid, InvalidRequest
 from stele.ui.forms import FieldProblem, Form, FormPage
 from stele.ui.links import qualify_name
-from stele.ui.pages import Page, PageRequest, Site
+from stele.ui.pages import Page, PageRequest
 from stele.ui.work.dumps import build_dump, pack_dump, read_dump, write_dump
 from stele.ui.work.version_import import ImportRun, find_refusal, import_versions, require_rights
 
@@ -256,22 +255,19 @@ def _describe_outcome(missing: Sequence[DumpVersion], left: ImportPlan, run: Imp
     return ImportOutcome(written, refused, len(rows) - written - refused, run.stopped, run.open, rows[:_ROWS], omitted)
 
 
-def create_routes(site: Site) -> list[HTTPRouteHandler]:
-    """Return the endpoint that sends the registry as a file."""
+@get("/ui/transfer/download", opt=access(Operation.EXPORT, Place.REGISTRY))
+async def download_dump(request: Request[Any, Any, Any]) -> Response[bytes]:
+    # GET /ui/transfer/download
+    """Send all versions of the registry as a dump of a topic."""
+    registry = PageRequest(request).registry
+    await registry.fresh_state()
+    body = await registry.run_stateless(write_dump, registry)
+    headers = {"content-disposition": 'attachment; filename="schemas.dump"'}
+    return Response(body, media_type="application/jsonl", headers=headers)
 
-    @get("/ui/transfer/download", opt=access(Operation.EXPORT, Place.REGISTRY))
-    async def download_dump(request: Request[Any, Any, Any]) -> Response[bytes]:
-        # GET /ui/transfer/download
-        """Send all versions of the registry as a dump of a topic."""
-        await site.registry.fresh_state()
-        body = await site.registry.run_stateless(write_dump, site.registry)
-        return Response(
-            body,
-            media_type="application/jsonl",
-            headers={"content-disposition": 'attachment; filename="schemas.dump"'},
-        )
 
-    return [download_dump]
+ROUTES: Final = (download_dump,)
+"""The endpoint that sends the registry as a file."""
 
 
 def list_form_pages() -> list[FormPage]:

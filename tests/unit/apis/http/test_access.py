@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, NamedTuple
 
 import httpx
 import pytest
@@ -11,7 +11,6 @@ from litestar.params import PathParameter
 
 from stele.apis.http.access import Place, access
 from stele.apis.http.application import DialectApplication, RegistryApplication
-from stele.apis.native.app import AppState
 from stele.core.access import AccessRule, AccessRules, Operation, Resource, ResourceType
 from stele.errors import Forbidden, SteleError, Unauthenticated
 from stele.service.access import CALLER, AccessControl, Caller, Principal
@@ -22,6 +21,10 @@ _RULES = [
     AccessRule("user:admin", ("admin",)),
     AccessRule("user:ann", ("reader",), resource_type=ResourceType.NAMESPACE, namespace="own"),
 ]
+
+
+class _AppState(NamedTuple):
+    registry: Registry
 
 
 @get("/undeclared")
@@ -63,7 +66,7 @@ async def _ask(caller: str, path: str, *, method: str = "GET", open_to_all: bool
         exception_handlers={SteleError: _refuse},
         openapi_config=None,
     )
-    app = RegistryApplication(dialect, AppState(registry))
+    app = RegistryApplication(dialect, _AppState(registry))
     asking = CALLER.set(Caller(Principal(caller)))
     try:
         async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://x") as client:

@@ -6,12 +6,11 @@ Rules in the log can be changed. Nobody sees a key again after it was made.
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Annotated, Any
+from typing import Annotated, Any, Final
 
 import msgspec
 from litestar import Request, Response, delete, get, post
 from litestar.datastructures import ResponseHeader
-from litestar.handlers import HTTPRouteHandler
 from litestar.openapi.datastructures import ResponseSpec
 from litestar.params import PathParameter, QueryParameter
 
@@ -19,12 +18,12 @@ from stele.apis.http.access import Place, access
 from stele.apis.http.application import openapi_body
 from stele.apis.http.requests import decode_segment, read_body
 from stele.apis.native.errors import ERRORS, NativeError
+from stele.apis.native.params import InjectedRegistry
 from stele.core.access import REGISTRY_RESOURCE, Operation
 from stele.core.access_rule_text import parse_resource, parse_rule, print_rule
 from stele.service import access_rules, api_keys
 from stele.service.access import CALLER
 from stele.service.access_rules import COLLECTION, AccessExplanation, AccessRuleInfo, RuleList
-from stele.service.registry import Registry
 
 RuleText = Annotated[str, QueryParameter(name="rule", description="`allow user:ann writer subject orders-*`")]
 PrincipalName = Annotated[str, QueryParameter(name="principal", description="`user:ann`; `*` is an anonymous caller")]
@@ -51,57 +50,50 @@ class NewRule(msgspec.Struct, frozen=True):
     rule: str
 
 
-def create_routes(registry: Registry) -> list[HTTPRouteHandler]:
-    """Return the endpoints about access to one registry, and about its API keys."""
+@get("/api/access/rules", opt=_MANAGE)
+async def list_access_rules(registry: InjectedRegistry) -> RuleList:
+    # GET /api/access/rules
+    """List the rules in force, where each stands, and what is decided where none matches."""
+    return await access_rules.list_rules(registry)
 
-    @get("/api/access/rules", opt=_MANAGE)
-    async def list_access_rules() -> RuleList:
-        # GET /api/access/rules
-        """List the rules in force, where each stands, and what is decided where none matches."""
-        return await access_rules.list_rules(registry)
 
-    @post(
-        "/api/access/rules",
-        status_code=200,
-        operation_class=openapi_body(NewRule),
-        responses=_WRITING | _ADDED,
-        opt=_MANAGE,
-    )
-    async def add_access_rule(request: Request[Any, Any, Any]) -> Response[AccessRuleInfo]:
-        # POST /api/access/rules
-        """Add a rule; 201 if it was not there, else 200."""
-        rule = parse_rule((await read_body(request, NewRule)).rule)
-        is_new = await access_rules.add_rule(registry, rule, via="native")
-        return Response(AccessRuleInfo(print_rule(rule), COLLECTION), status_code=201 if is_new else 200)
+@post(
+    "/api/access/rules",
+    status_code=200,
+    operation_class=openapi_body(NewRule),
+    responses=_WRITING | _ADDED,
+    opt=_MANAGE,
+)
+async def add_access_rule(request: Request[Any, Any, Any], registry: InjectedRegistry) -> Response[AccessRuleInfo]:
+    # POST /api/access/rules
+    """Add a rule; 201 if it was not there, else 200."""
+    rule = parse_rule((await read_body(request, NewRule)).rule)
+    is_new = await access_rules.add_rule(registry, rule, via="native")
+    return Response(AccessRuleInfo(print_rule(rule), COLLECTION), status_code=201 if is_new else 200)
 
-    @delete("/api/access/rules", status_code=200, responses=_WRITING | _MISSING, opt=_MANAGE)
-    async def remove_access_rule(rule: RuleText) -> AccessRuleInfo:
-        # DELETE /api/access/rules?rule
-        """Remove a rule from the log; answers the rule."""
-        parsed = parse_rule(rule)
-        await access_rules.remove_rule(registry, parsed, via="native")
-        return AccessRuleInfo(print_rule(parsed), COLLECTION)
 
-    @get("/api/access/explain", responses=_REFUSED, opt=_MANAGE)
-    async def explain_access(
-        principal: PrincipalName,
-        operation: OperationName,
-        resource: ResourceText,
-        group: GroupNames = None,
-        host: Host = "",
-    ) -> AccessExplanation:
-        # GET /api/access/explain?principal&group&operation&resource&host
-        """Show whether somebody may do something, and which rule says so."""
-        principals = frozenset({principal, *(f"group:{name}" for name in group or ())})
-        return await access_rules.explain_access(registry, principals, operation, parse_resource(resource), host)
+@delete("/api/access/rules", status_code=200, responses=_WRITING | _MISSING, opt=_MANAGE)
+async def remove_access_rule(registry: InjectedRegistry, rule: RuleText) -> AccessRuleInfo:
+    # DELETE /api/access/rules?rule
+    """Remove a rule from the log; answers the rule."""
+    parsed = parse_rule(rule)
+    await access_rules.remove_rule(registry, parsed, via="native")
+    return AccessRuleInfo(print_rule(parsed), COLLECTION)
 
-    return [
-        list_access_rules,
-        add_access_rule,
-        remove_access_rule,
-        explain_access,
-        *_create_key_routes(registry),
-    ]
+
+@get("/api/access/explain", responses=_REFUSED, opt=_MANAGE)
+async def explain_access(
+    registry: InjectedRegistry,
+    principal: PrincipalName,
+    operation: OperationName,
+    resource: ResourceText,
+    group: GroupNames = None,
+    host: Host = "",
+) -> AccessExplanation:
+    # GET /api/access/explain?principal&group&operation&resource&host
+    """Show whether somebody may do something, and which rule says so."""
+    principals = frozenset({principal, *(f"group:{name}" for name in group or ())})
+    return await access_rules.explain_access(registry, principals, operation, parse_resource(resource), host)
 
 
 KeyId = Annotated[str, PathParameter(name="id", description="id of a key, which stands in it after `stele_`")]
@@ -118,50 +110,45 @@ class ApiKeyRequest(msgspec.Struct, frozen=True):
     expires: datetime | None = None
 
 
-def _create_key_routes(registry: Registry) -> list[HTTPRouteHandler]:
-    """Return the endpoints about API keys of one registry."""
+@get("/api/access/keys", opt=access(Operation.MANAGE_ACCESS, Place.LIST))
+async def list_keys(registry: InjectedRegistry) -> api_keys.ApiKeysOut:
+    # GET /api/access/keys
+    """List all keys, or those of the caller, if he has no right to the others."""
+    keys = await api_keys.list_api_keys(registry)
+    is_manager = registry.access.allows(Operation.MANAGE_ACCESS, REGISTRY_RESOURCE)
+    caller = CALLER.get().principal.name
+    visible = {
+        key_id: stored
+        for key_id, stored in keys.items()
+        if is_manager or (caller and caller in {stored.name, stored.created_by})
+    }
+    return api_keys.ApiKeysOut([api_keys.ApiKeyOut(key_id, **_describe(stored)) for key_id, stored in visible.items()])
 
-    @get("/api/access/keys", opt=access(Operation.MANAGE_ACCESS, Place.LIST))
-    async def list_keys() -> api_keys.ApiKeysOut:
-        # GET /api/access/keys
-        """List all keys, or those of the caller, if he has no right to the others."""
-        keys = await api_keys.list_api_keys(registry)
-        is_manager = registry.access.allows(Operation.MANAGE_ACCESS, REGISTRY_RESOURCE)
-        caller = CALLER.get().principal.name
-        visible = {
-            key_id: stored
-            for key_id, stored in keys.items()
-            if is_manager or (caller and caller in {stored.name, stored.created_by})
-        }
-        return api_keys.ApiKeysOut(
-            [api_keys.ApiKeyOut(key_id, **_describe(stored)) for key_id, stored in visible.items()]
-        )
 
-    @post(
-        "/api/access/keys",
-        opt=_MANAGE,
-        operation_class=openapi_body(ApiKeyRequest),
-        responses=ERRORS,
-        response_headers=[_NO_STORE],
+@post(
+    "/api/access/keys",
+    opt=_MANAGE,
+    operation_class=openapi_body(ApiKeyRequest),
+    responses=ERRORS,
+    response_headers=[_NO_STORE],
+)
+async def create_key(request: Request[Any, Any, Any], registry: InjectedRegistry) -> api_keys.CreatedApiKey:
+    # POST /api/access/keys
+    """Make a key. Its answer is the only one that shows it."""
+    wanted = await read_body(request, ApiKeyRequest)
+    key_id, stored, key = await api_keys.create_api_key(
+        registry, wanted.name, wanted.groups, wanted.expires, via="native"
     )
-    async def create_key(request: Request[Any, Any, Any]) -> api_keys.CreatedApiKey:
-        # POST /api/access/keys
-        """Make a key. Its answer is the only one that shows it."""
-        wanted = await read_body(request, ApiKeyRequest)
-        key_id, stored, key = await api_keys.create_api_key(
-            registry, wanted.name, wanted.groups, wanted.expires, via="native"
-        )
-        return api_keys.CreatedApiKey(key_id, **_describe(stored), key=key)
+    return api_keys.CreatedApiKey(key_id, **_describe(stored), key=key)
 
-    @delete("/api/access/keys/{id:str}", status_code=200, opt=_MANAGE, responses=_NO_KEY)
-    async def revoke_key(key_id: KeyId) -> api_keys.ApiKeyOut:
-        # DELETE /api/access/keys/{id}
-        """Revoke a key: it is worth nothing from now on. Answers what it was."""
-        key_id = decode_segment(key_id)
-        stored = await api_keys.revoke_api_key(registry, key_id, via="native")
-        return api_keys.ApiKeyOut(key_id, **_describe(stored))
 
-    return [list_keys, create_key, revoke_key]
+@delete("/api/access/keys/{id:str}", status_code=200, opt=_MANAGE, responses=_NO_KEY)
+async def revoke_key(registry: InjectedRegistry, key_id: KeyId) -> api_keys.ApiKeyOut:
+    # DELETE /api/access/keys/{id}
+    """Revoke a key: it is worth nothing from now on. Answers what it was."""
+    key_id = decode_segment(key_id)
+    stored = await api_keys.revoke_api_key(registry, key_id, via="native")
+    return api_keys.ApiKeyOut(key_id, **_describe(stored))
 
 
 def _describe(stored: api_keys.StoredApiKey) -> dict[str, Any]:
@@ -172,3 +159,15 @@ def _describe(stored: api_keys.StoredApiKey) -> dict[str, Any]:
         "created_by": stored.created_by,
         "expires": stored.expires,
     }
+
+
+ROUTES: Final = (
+    list_access_rules,
+    add_access_rule,
+    remove_access_rule,
+    explain_access,
+    list_keys,
+    create_key,
+    revoke_key,
+)
+"""The endpoints about access to the registry, and about its API keys."""

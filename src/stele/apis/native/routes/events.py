@@ -12,7 +12,6 @@ from typing import Annotated, Any, Final
 
 import msgspec
 from litestar import Request, Response, get, post
-from litestar.handlers import HTTPRouteHandler
 from litestar.openapi.datastructures import ResponseSpec
 from litestar.params import PathParameter, QueryParameter
 from litestar.response import ServerSentEvent, ServerSentEventMessage
@@ -22,6 +21,7 @@ from stele.apis.http.dependencies import VOLATILE
 from stele.apis.http.media_types import is_preferred
 from stele.apis.http.requests import decode_segment, find_base_uri, mark_waiting, parse_whole_number, time_limit
 from stele.apis.native.errors import ERRORS, NativeError
+from stele.apis.native.params import InjectedRegistry, InjectedState
 from stele.core.access import Operation
 from stele.errors import InvalidRequest
 from stele.protocol.cncf import CloudEvent
@@ -68,47 +68,43 @@ class EventsAnswer(msgspec.Struct, frozen=True):
     next: str
 
 
-def create_routes(registry: Registry, public_url: str) -> list[HTTPRouteHandler]:
-    """Return the endpoints about events of one registry and their delivery."""
+@get(
+    "/api/events",
+    opt={VOLATILE: True, **access(Operation.LIST, Place.LIST)},
+    responses={
+        400: ERRORS[400],
+        422: ERRORS[422],
+        200: ResponseSpec(EventsAnswer, description="Events", generate_examples=False),
+    },
+)
+async def read_events(
+    request: Request[Any, Any, Any],
+    app_state: InjectedState,
+    after: After = "",
+    wait: Wait = "0",
+    limit: Limit = "100",
+    types: Types = None,
+    subject: OfSubject = "",
+) -> Response[Any]:
+    # GET /api/events?after&wait&limit&type&subject
+    """Show what was created, changed or deleted behind a position, as CloudEvents without data, oldest first.
 
-    @get(
-        "/api/events",
-        opt={VOLATILE: True, **access(Operation.LIST, Place.LIST)},
-        responses={
-            400: ERRORS[400],
-            422: ERRORS[422],
-            200: ResponseSpec(EventsAnswer, description="Events", generate_examples=False),
-        },
-    )
-    async def read_events(
-        request: Request[Any, Any, Any],
-        after: After = "",
-        wait: Wait = "0",
-        limit: Limit = "100",
-        types: Types = None,
-        subject: OfSubject = "",
-    ) -> Response[Any]:
-        # GET /api/events?after&wait&limit&type&subject
-        """Show what was created, changed or deleted behind a position, as CloudEvents without data, oldest first.
-
-        With `Accept: text/event-stream` they come as server-sent events, from `Last-Event-ID` on, else from now on.
-        """
-        source = find_base_uri(request, public_url)
-        filters = [{"prefix": {"subject": subject}}] if subject else []
-        is_wanted = service.choose_events(source, types or (), filters)
-        seconds = min(parse_whole_number("wait", wait, 0, _MOST_SECONDS), time_limit(request) * _SHARE_OF_LIMIT)
-        records = parse_whole_number("limit", limit, 1, MOST_RECORDS)
-        if is_preferred(request.headers.get("accept", ""), _STREAM):
-            begin = await _find_start(registry, request.headers.get("last-event-id", "") or after)
-            mark_waiting(request)
-            deadline = asyncio.get_running_loop().time() + time_limit(request) * _SHARE_OF_LIMIT
-            return ServerSentEvent(_stream_events(registry, begin, is_wanted, source, deadline))
-        if seconds:
-            mark_waiting(request)
-        page = await service.wait_for_events(registry, parse_position(after or "0"), seconds, is_wanted, records)
-        return Response(EventsAnswer([event.to_cloud_event(source) for event in page.events], str(page.next)))
-
-    return [read_events, *_create_subscription_routes(registry)]
+    With `Accept: text/event-stream` they come as server-sent events, from `Last-Event-ID` on, else from now on.
+    """
+    source = find_base_uri(request, app_state.options.public_url)
+    filters = [{"prefix": {"subject": subject}}] if subject else []
+    is_wanted = service.choose_events(source, types or (), filters)
+    seconds = min(parse_whole_number("wait", wait, 0, _MOST_SECONDS), time_limit(request) * _SHARE_OF_LIMIT)
+    records = parse_whole_number("limit", limit, 1, MOST_RECORDS)
+    if is_preferred(request.headers.get("accept", ""), _STREAM):
+        begin = await _find_start(app_state.registry, request.headers.get("last-event-id", "") or after)
+        mark_waiting(request)
+        deadline = asyncio.get_running_loop().time() + time_limit(request) * _SHARE_OF_LIMIT
+        return ServerSentEvent(_stream_events(app_state.registry, begin, is_wanted, source, deadline))
+    if seconds:
+        mark_waiting(request)
+    page = await service.wait_for_events(app_state.registry, parse_position(after or "0"), seconds, is_wanted, records)
+    return Response(EventsAnswer([event.to_cloud_event(source) for event in page.events], str(page.next)))
 
 
 async def _find_start(registry: Registry, after: str) -> EventPosition:
@@ -151,25 +147,31 @@ class SubscriptionsOut(msgspec.Struct, frozen=True):
     subscriptions: list[SubscriptionOverview]
 
 
-def _create_subscription_routes(registry: Registry) -> list[HTTPRouteHandler]:
-    """Return the endpoints about the delivery of events of one registry."""
+@get("/api/subscriptions", opt=_RIGHT)
+async def list_subscriptions(registry: InjectedRegistry) -> SubscriptionsOut:
+    # GET /api/subscriptions
+    """Show how far each subscription is, what its sink last answered, and which events it refused."""
+    return SubscriptionsOut(await list_overviews(registry))
 
-    @get("/api/subscriptions", opt=_RIGHT)
-    async def list_subscriptions() -> SubscriptionsOut:
-        # GET /api/subscriptions
-        """Show how far each subscription is, what its sink last answered, and which events it refused."""
-        return SubscriptionsOut(await list_overviews(registry))
 
-    @post("/api/subscriptions/{subscription:str}/pause", status_code=200, responses=_NOT_FOUND, opt=_RIGHT)
-    async def pause_subscription(subscription: SubscriptionId) -> SubscriptionOverview:
-        # POST /api/subscriptions/{subscription}/pause
-        """Send nothing more to a subscriber until it is resumed; it misses nothing."""
-        return await change_state(registry, decode_segment(subscription), DeliveryState.PAUSED)
+@post("/api/subscriptions/{subscription:str}/pause", status_code=200, responses=_NOT_FOUND, opt=_RIGHT)
+async def pause_subscription(registry: InjectedRegistry, subscription: SubscriptionId) -> SubscriptionOverview:
+    # POST /api/subscriptions/{subscription}/pause
+    """Send nothing more to a subscriber until it is resumed; it misses nothing."""
+    return await change_state(registry, decode_segment(subscription), DeliveryState.PAUSED)
 
-    @post("/api/subscriptions/{subscription:str}/resume", status_code=200, responses=_NOT_FOUND, opt=_RIGHT)
-    async def resume_subscription(subscription: SubscriptionId) -> SubscriptionOverview:
-        # POST /api/subscriptions/{subscription}/resume
-        """Send a subscriber everything since it was paused, and go on."""
-        return await change_state(registry, decode_segment(subscription), DeliveryState.ACTIVE)
 
-    return [list_subscriptions, pause_subscription, resume_subscription]
+@post("/api/subscriptions/{subscription:str}/resume", status_code=200, responses=_NOT_FOUND, opt=_RIGHT)
+async def resume_subscription(registry: InjectedRegistry, subscription: SubscriptionId) -> SubscriptionOverview:
+    # POST /api/subscriptions/{subscription}/resume
+    """Send a subscriber everything since it was paused, and go on."""
+    return await change_state(registry, decode_segment(subscription), DeliveryState.ACTIVE)
+
+
+ROUTES: Final = (
+    read_events,
+    list_subscriptions,
+    pause_subscription,
+    resume_subscription,
+)
+"""The endpoints about events and their delivery."""

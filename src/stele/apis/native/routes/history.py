@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Annotated, Final
 
 from litestar import get
-from litestar.handlers import HTTPRouteHandler
 from litestar.openapi.datastructures import ResponseSpec
 from litestar.params import PathParameter, QueryParameter
 
@@ -13,6 +12,7 @@ from stele.apis.http.access import Place, access
 from stele.apis.http.dependencies import VOLATILE
 from stele.apis.http.requests import decode_segment, parse_whole_number
 from stele.apis.native.errors import ERRORS, NativeError
+from stele.apis.native.params import InjectedRegistry
 from stele.core.access import Operation
 from stele.core.model import MAX_INT32, SubjectKey
 from stele.core.policy import find_policy
@@ -33,7 +33,6 @@ from stele.service.history import get_history, get_matrix
 from stele.service.lifelines import get_lifelines
 from stele.service.neighbours import get_atlas, get_neighbourhood
 from stele.service.policies import parse_level_name
-from stele.service.registry import Registry
 
 _USUAL_VERSIONS: Final = "300"
 _USUAL_COLUMNS: Final = "100"
@@ -113,67 +112,60 @@ _TIMED = {**access(Operation.READ), VOLATILE: True}
 """The answer has as many verdicts as there was time for, so the next one may have more."""
 
 
-def create_routes(registry: Registry) -> list[HTTPRouteHandler]:
-    """Return the endpoints about the history and surroundings of subjects of one registry."""
-    return [*_create_history_routes(registry), *_create_reference_routes(registry)]
+@get("/api/history/{subject:str}", responses=_ANSWERS, opt=_TIMED)
+async def show_history(
+    registry: InjectedRegistry, subject_name: SubjectName, before: Before = None, limit: MostVersions = _USUAL_VERSIONS
+) -> SubjectHistory:
+    # GET /api/history/{subject}?before&limit
+    """Show the versions of a subject, each with its verdicts both ways against the one before."""
+    upper = None if before is None else parse_whole_number("before", before, 1, MAX_INT32)
+    most = parse_whole_number("limit", limit, 1, MOST_VERSIONS)
+    return await get_history(registry, _parse_subject(subject_name), before=upper, limit=most)
 
 
-def _create_history_routes(registry: Registry) -> list[HTTPRouteHandler]:
-    """Return the endpoints about the versions of one subject."""
-
-    @get("/api/history/{subject:str}", responses=_ANSWERS, opt=_TIMED)
-    async def show_history(
-        subject_name: SubjectName, before: Before = None, limit: MostVersions = _USUAL_VERSIONS
-    ) -> SubjectHistory:
-        # GET /api/history/{subject}?before&limit
-        """Show the versions of a subject, each with its verdicts both ways against the one before."""
-        upper = None if before is None else parse_whole_number("before", before, 1, MAX_INT32)
-        most = parse_whole_number("limit", limit, 1, MOST_VERSIONS)
-        return await get_history(registry, _parse_subject(subject_name), before=upper, limit=most)
-
-    @get("/api/lifelines/{subject:str}", responses=_ANSWERS, opt=_TIMED)
-    async def show_lifelines(subject_name: SubjectName, limit: MostColumns = _USUAL_COLUMNS) -> FieldLifelines:
-        # GET /api/lifelines/{subject}?limit
-        """Show the fields of a subject through its versions: since when each is there, and when it changed."""
-        most = parse_whole_number("limit", limit, 1, MOST_COLUMNS)
-        return await get_lifelines(registry, _parse_subject(subject_name), limit=most)
-
-    @get("/api/matrix/{subject:str}", responses=_ANSWERS, opt=_TIMED)
-    async def show_matrix(
-        subject_name: SubjectName, limit: MostCompared = _USUAL_COMPARED, policy: PolicyName = None
-    ) -> CompatibilityMatrix:
-        # GET /api/matrix/{subject}?limit&policy
-        """Show which version of a subject reads data of which, and what a policy asks for."""
-        most = parse_whole_number("limit", limit, 1, MOST_COMPARED)
-        wanted = None if policy is None else find_policy(policy)
-        return await get_matrix(registry, _parse_subject(subject_name), limit=most, policy=wanted)
-
-    return [show_history, show_lifelines, show_matrix]
+@get("/api/lifelines/{subject:str}", responses=_ANSWERS, opt=_TIMED)
+async def show_lifelines(
+    registry: InjectedRegistry, subject_name: SubjectName, limit: MostColumns = _USUAL_COLUMNS
+) -> FieldLifelines:
+    # GET /api/lifelines/{subject}?limit
+    """Show the fields of a subject through its versions: since when each is there, and when it changed."""
+    most = parse_whole_number("limit", limit, 1, MOST_COLUMNS)
+    return await get_lifelines(registry, _parse_subject(subject_name), limit=most)
 
 
-def _create_reference_routes(registry: Registry) -> list[HTTPRouteHandler]:
-    """Return the endpoints about subjects and the references between them."""
+@get("/api/matrix/{subject:str}", responses=_ANSWERS, opt=_TIMED)
+async def show_matrix(
+    registry: InjectedRegistry,
+    subject_name: SubjectName,
+    limit: MostCompared = _USUAL_COMPARED,
+    policy: PolicyName = None,
+) -> CompatibilityMatrix:
+    # GET /api/matrix/{subject}?limit&policy
+    """Show which version of a subject reads data of which, and what a policy asks for."""
+    most = parse_whole_number("limit", limit, 1, MOST_COMPARED)
+    wanted = None if policy is None else find_policy(policy)
+    return await get_matrix(registry, _parse_subject(subject_name), limit=most, policy=wanted)
 
-    @get("/api/neighbours/{subject:str}", responses=_ANSWERS, opt=access(Operation.READ))
-    async def show_neighbours(
-        subject_name: SubjectName, version: VersionNumber = None, depth: Depth = "1"
-    ) -> Neighbourhood:
-        # GET /api/neighbours/{subject}?version&depth
-        """Show what a subject uses and what uses it, with the versions in use."""
-        number = None if version is None else parse_whole_number("version", version, 1, MAX_INT32)
-        steps = parse_whole_number("depth", depth, 1, MOST_DEPTH)
-        return await get_neighbourhood(registry, _parse_subject(subject_name), number, depth=steps)
 
-    @get("/api/atlas", responses={400: ERRORS[400], 422: ERRORS[422]}, opt=access(Operation.READ, Place.LIST))
-    async def show_atlas(
-        namespace: InNamespace = "", after: After = "", limit: MostSubjects = _USUAL_VERSIONS
-    ) -> NamespaceAtlas:
-        # GET /api/atlas?namespace&after&limit
-        """Show the subjects of a namespace and the references between them."""
-        most = parse_whole_number("limit", limit, 1, MOST_SUBJECTS)
-        return await get_atlas(registry, namespace, after=after, limit=most)
+@get("/api/neighbours/{subject:str}", responses=_ANSWERS, opt=access(Operation.READ))
+async def show_neighbours(
+    registry: InjectedRegistry, subject_name: SubjectName, version: VersionNumber = None, depth: Depth = "1"
+) -> Neighbourhood:
+    # GET /api/neighbours/{subject}?version&depth
+    """Show what a subject uses and what uses it, with the versions in use."""
+    number = None if version is None else parse_whole_number("version", version, 1, MAX_INT32)
+    steps = parse_whole_number("depth", depth, 1, MOST_DEPTH)
+    return await get_neighbourhood(registry, _parse_subject(subject_name), number, depth=steps)
 
-    return [show_neighbours, show_atlas]
+
+@get("/api/atlas", responses={400: ERRORS[400], 422: ERRORS[422]}, opt=access(Operation.READ, Place.LIST))
+async def show_atlas(
+    registry: InjectedRegistry, namespace: InNamespace = "", after: After = "", limit: MostSubjects = _USUAL_VERSIONS
+) -> NamespaceAtlas:
+    # GET /api/atlas?namespace&after&limit
+    """Show the subjects of a namespace and the references between them."""
+    most = parse_whole_number("limit", limit, 1, MOST_SUBJECTS)
+    return await get_atlas(registry, namespace, after=after, limit=most)
 
 
 def _parse_subject(name: str) -> SubjectKey:
@@ -182,3 +174,13 @@ def _parse_subject(name: str) -> SubjectKey:
     if level.namespace is None or level.subject is None:
         raise InvalidName(decode_segment(name), "names no subject")
     return SubjectKey(level.namespace, level.subject)
+
+
+ROUTES: Final = (
+    show_history,
+    show_lifelines,
+    show_matrix,
+    show_neighbours,
+    show_atlas,
+)
+"""The endpoints about the history and surroundings of subjects."""

@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Final
 
 from litestar import get
-from litestar.handlers import HTTPRouteHandler
 from litestar.params import QueryParameter
 
 from stele.apis.http.access import Place, access
 from stele.apis.http.requests import parse_whole_number
 from stele.apis.native.errors import ERRORS
+from stele.apis.native.params import InjectedRegistry
 from stele.core.access import Operation
 from stele.errors import InvalidRequest
 from stele.service import journal as service
 from stele.service.journal import MOST_RECORDS, MOST_TEXTS, JournalPage, TextsAnswer
-from stele.service.registry import Registry
 
 _LAST = 2**63 - 1
 _USUAL = "100"
@@ -46,30 +45,28 @@ Digests = Annotated[
 ]
 
 
-def create_routes(registry: Registry) -> list[HTTPRouteHandler]:
-    """Return the endpoints about the journal of one registry."""
+@get("/api/journal", responses=_REFUSED, opt=access(Operation.READ, Place.LIST))
+async def read_journal(
+    registry: InjectedRegistry,
+    after: After = "0",
+    limit: Limit = _USUAL,
+    namespace: InNamespace = None,
+    subject: OfSubject = None,
+) -> JournalPage:
+    # GET /api/journal?after&limit&namespace&subject
+    """Show what changed behind a sequence number, oldest first: who did what, when, through which API."""
+    records = parse_whole_number("limit", limit, 0, MOST_RECORDS)
+    return await service.read_page(registry, parse_whole_number("after", after, 0, _LAST), records, namespace, subject)
 
-    @get("/api/journal", responses=_REFUSED, opt=access(Operation.READ, Place.LIST))
-    async def read_journal(
-        after: After = "0", limit: Limit = _USUAL, namespace: InNamespace = None, subject: OfSubject = None
-    ) -> JournalPage:
-        # GET /api/journal?after&limit&namespace&subject
-        """Show what changed behind a sequence number, oldest first: who did what, when, through which API."""
-        records = parse_whole_number("limit", limit, 0, MOST_RECORDS)
-        return await service.read_page(
-            registry, parse_whole_number("after", after, 0, _LAST), records, namespace, subject
-        )
 
-    @get("/api/texts", responses=_REFUSED, opt=access(Operation.READ, Place.LIST))
-    async def read_texts(digests: Digests = None) -> TextsAnswer:
-        # GET /api/texts?sha256
-        """Show registered texts by their SHA-256, as the journal names them; what was purged is left out."""
-        asked = digests or []
-        if len(asked) > MOST_TEXTS:
-            raise InvalidRequest(f"at most {MOST_TEXTS} texts at once")
-        return await service.read_texts(registry, [_parse_digest(text) for text in asked])
-
-    return [read_journal, read_texts]
+@get("/api/texts", responses=_REFUSED, opt=access(Operation.READ, Place.LIST))
+async def read_texts(registry: InjectedRegistry, digests: Digests = None) -> TextsAnswer:
+    # GET /api/texts?sha256
+    """Show registered texts by their SHA-256, as the journal names them; what was purged is left out."""
+    asked = digests or []
+    if len(asked) > MOST_TEXTS:
+        raise InvalidRequest(f"at most {MOST_TEXTS} texts at once")
+    return await service.read_texts(registry, [_parse_digest(text) for text in asked])
 
 
 def _parse_digest(text: str) -> bytes:
@@ -80,3 +77,10 @@ def _parse_digest(text: str) -> bytes:
     if len(sha) != 32:
         raise InvalidRequest("sha256 is 64 hexadecimal digits")
     return sha
+
+
+ROUTES: Final = (
+    read_journal,
+    read_texts,
+)
+"""The endpoints about the journal."""

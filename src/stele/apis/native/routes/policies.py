@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Annotated, Any
+from typing import Annotated, Any, Final
 
 import msgspec
 from litestar import Request, delete, get, post, put
-from litestar.handlers import HTTPRouteHandler
 from litestar.openapi.datastructures import ResponseSpec
 from litestar.params import PathParameter
 
@@ -15,12 +14,12 @@ from stele.apis.http.access import NO_RIGHT_NEEDED, Place, access
 from stele.apis.http.application import openapi_body
 from stele.apis.http.requests import decode_segment, read_body
 from stele.apis.native.errors import ERRORS, NativeError
+from stele.apis.native.params import InjectedRegistry
 from stele.core.access import Operation
 from stele.core.rulesets import join_ruleset
 from stele.service import ruleset_adoption
 from stele.service import rulesets as service
 from stele.service.policies import PolicyAnswer, PolicyChange, change_policy, get_policy, parse_level_name
-from stele.service.registry import Registry
 from stele.service.ruleset_impact import ReportPage, ReportRequest, make_report
 from stele.service.rulesets import RulesetInfo
 
@@ -39,29 +38,26 @@ _WRITING = ERRORS | {
 }
 
 
-def _create_policy_routes(registry: Registry) -> list[HTTPRouteHandler]:
-    """Return the endpoints about policies of one registry."""
+@get(_PATHS, responses=_READING, opt=access(Operation.READ))
+async def show_policy(registry: InjectedRegistry, name: Name = "") -> PolicyAnswer:
+    # GET /api/policies/{name}
+    """Show the policy in force at a level, where it comes from, and what the level has of its own."""
+    return await get_policy(registry, parse_level_name(decode_segment(name)))
 
-    @get(_PATHS, responses=_READING, opt=access(Operation.READ))
-    async def show_policy(name: Name = "") -> PolicyAnswer:
-        # GET /api/policies/{name}
-        """Show the policy in force at a level, where it comes from, and what the level has of its own."""
-        return await get_policy(registry, parse_level_name(decode_segment(name)))
 
-    @put(_PATHS, operation_class=openapi_body(PolicyChange), responses=_WRITING, opt=access(Operation.CHANGE_POLICY))
-    async def set_policy(request: Request[Any, Any, Any], name: Name = "") -> PolicyAnswer:
-        # PUT /api/policies/{name}
-        """Replace the policy and ruleset a level has of its own; other settings stay as they are."""
-        wanted = await read_body(request, PolicyChange)
-        return await change_policy(registry, parse_level_name(decode_segment(name)), wanted, via="native")
+@put(_PATHS, operation_class=openapi_body(PolicyChange), responses=_WRITING, opt=access(Operation.CHANGE_POLICY))
+async def set_policy(request: Request[Any, Any, Any], registry: InjectedRegistry, name: Name = "") -> PolicyAnswer:
+    # PUT /api/policies/{name}
+    """Replace the policy and ruleset a level has of its own; other settings stay as they are."""
+    wanted = await read_body(request, PolicyChange)
+    return await change_policy(registry, parse_level_name(decode_segment(name)), wanted, via="native")
 
-    @delete(_PATHS, status_code=200, responses=_WRITING, opt=access(Operation.CHANGE_POLICY))
-    async def clear_policy(request: Request[Any, Any, Any], name: Name = "") -> PolicyAnswer:
-        # DELETE /api/policies/{name}
-        """Leave policy and ruleset of a level to the level above; answers what is in force then."""
-        return await change_policy(registry, parse_level_name(decode_segment(name)), PolicyChange(), via="native")
 
-    return [show_policy, set_policy, clear_policy]
+@delete(_PATHS, status_code=200, responses=_WRITING, opt=access(Operation.CHANGE_POLICY))
+async def clear_policy(request: Request[Any, Any, Any], registry: InjectedRegistry, name: Name = "") -> PolicyAnswer:
+    # DELETE /api/policies/{name}
+    """Leave policy and ruleset of a level to the level above; answers what is in force then."""
+    return await change_policy(registry, parse_level_name(decode_segment(name)), PolicyChange(), via="native")
 
 
 FormatName = Annotated[str, PathParameter(name="format", description="name of a format, `avro`")]
@@ -82,46 +78,51 @@ class Adoption(msgspec.Struct, frozen=True):
     version: int | None = None
 
 
-def _create_ruleset_routes(registry: Registry) -> list[HTTPRouteHandler]:
-    """Return the endpoints about rulesets of one registry."""
-
-    @get("/api/rulesets", opt=NO_RIGHT_NEEDED)
-    async def list_rulesets() -> RulesetsOut:
-        # GET /api/rulesets
-        """List the rulesets of every format with their versions, and which version is in force."""
-        return RulesetsOut(
-            await asyncio.to_thread(service.list_rulesets, await ruleset_adoption.adopted_versions(registry))
-        )
-
-    @post(
-        "/api/rulesets/report",
-        status_code=200,
-        operation_class=openapi_body(ReportRequest),
-        responses=ERRORS,
-        opt=access(Operation.READ, Place.LIST),
+@get("/api/rulesets", opt=NO_RIGHT_NEEDED)
+async def list_rulesets(registry: InjectedRegistry) -> RulesetsOut:
+    # GET /api/rulesets
+    """List the rulesets of every format with their versions, and which version is in force."""
+    return RulesetsOut(
+        await asyncio.to_thread(service.list_rulesets, await ruleset_adoption.adopted_versions(registry))
     )
-    async def report_differences(request: Request[Any, Any, Any]) -> ReportPage:
-        # POST /api/rulesets/report
-        """Report which registered versions another ruleset or version would judge differently, page by page."""
-        return await make_report(registry, await read_body(request, ReportRequest))
-
-    @put(
-        "/api/rulesets/{format:str}/{ruleset:str}",
-        operation_class=openapi_body(Adoption),
-        responses=_REFUSED,
-        opt=access(Operation.CHANGE_POLICY, Place.REGISTRY),
-    )
-    async def adopt_ruleset(request: Request[Any, Any, Any], format_name: FormatName, name: RulesetName) -> RulesetInfo:
-        # PUT /api/rulesets/{format}/{ruleset}
-        """Judge schemas of a format by a version of a ruleset from now on."""
-        version = (await read_body(request, Adoption)).version
-        wanted = name if version is None else join_ruleset(name, version)
-        await ruleset_adoption.adopt_ruleset(registry, format_name, wanted, via="native")
-        return service.get_ruleset(format_name, name, await ruleset_adoption.adopted_versions(registry))
-
-    return [list_rulesets, report_differences, adopt_ruleset]
 
 
-def create_routes(registry: Registry) -> list[HTTPRouteHandler]:
-    """Return the endpoints about policies and rulesets of one registry."""
-    return [*_create_policy_routes(registry), *_create_ruleset_routes(registry)]
+@post(
+    "/api/rulesets/report",
+    status_code=200,
+    operation_class=openapi_body(ReportRequest),
+    responses=ERRORS,
+    opt=access(Operation.READ, Place.LIST),
+)
+async def report_differences(request: Request[Any, Any, Any], registry: InjectedRegistry) -> ReportPage:
+    # POST /api/rulesets/report
+    """Report which registered versions another ruleset or version would judge differently, page by page."""
+    return await make_report(registry, await read_body(request, ReportRequest))
+
+
+@put(
+    "/api/rulesets/{format:str}/{ruleset:str}",
+    operation_class=openapi_body(Adoption),
+    responses=_REFUSED,
+    opt=access(Operation.CHANGE_POLICY, Place.REGISTRY),
+)
+async def adopt_ruleset(
+    request: Request[Any, Any, Any], registry: InjectedRegistry, format_name: FormatName, name: RulesetName
+) -> RulesetInfo:
+    # PUT /api/rulesets/{format}/{ruleset}
+    """Judge schemas of a format by a version of a ruleset from now on."""
+    version = (await read_body(request, Adoption)).version
+    wanted = name if version is None else join_ruleset(name, version)
+    await ruleset_adoption.adopt_ruleset(registry, format_name, wanted, via="native")
+    return service.get_ruleset(format_name, name, await ruleset_adoption.adopted_versions(registry))
+
+
+ROUTES: Final = (
+    show_policy,
+    set_policy,
+    clear_policy,
+    list_rulesets,
+    report_differences,
+    adopt_ruleset,
+)
+"""The endpoints about policies and rulesets."""

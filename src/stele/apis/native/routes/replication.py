@@ -6,11 +6,10 @@ have, and replicas from others are taken in.
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated, Any, Final
 
 import msgspec
 from litestar import Request, Response, delete, get, post
-from litestar.handlers import HTTPRouteHandler
 from litestar.openapi.datastructures import ResponseSpec
 from litestar.params import PathParameter
 
@@ -19,10 +18,10 @@ from stele.apis.http.application import openapi_body
 from stele.apis.http.dependencies import VOLATILE
 from stele.apis.http.requests import decode_segment, find_base_uri, read_body
 from stele.apis.native.errors import ERRORS, NativeError
+from stele.apis.native.params import InjectedRegistry, InjectedState
 from stele.core.access import Operation
 from stele.errors import InvalidRequest
 from stele.protocol import replication as api
-from stele.service.registry import Registry
 from stele.service.replication import documents
 from stele.service.replication.documents import Replication, ReplicationOverview, RunState
 from stele.service.replication.importing import import_versions
@@ -42,92 +41,95 @@ class ReplicationsOut(msgspec.Struct, frozen=True):
     replications: list[ReplicationOverview]
 
 
-def create_routes(registry: Registry, public_url: str) -> list[HTTPRouteHandler]:
-    """Return the endpoints about the replications of one registry, and those by which others replicate it."""
-
-    @get("/api/replications", opt=_READ)
-    async def list_replications() -> ReplicationsOut:
-        # GET /api/replications
-        """Show all replications, how far each one is, and what stands in its way."""
-        return ReplicationsOut(await documents.list_replications(registry))
-
-    @post(
-        "/api/replications",
-        operation_class=openapi_body(Replication),
-        status_code=201,
-        responses={400: ERRORS[400], 413: ERRORS[413], 422: ERRORS[422], **_EXISTS, **_CREATED},
-        opt=_RIGHT,
-    )
-    async def create_replication(request: Request[Any, Any, Any]) -> Response[ReplicationOverview]:
-        # POST /api/replications
-        """Begin to follow another registry (`pull`), or to bring this one's changes there (`push`)."""
-        wanted = await read_body(request, Replication)
-        if not public_url:
-            raise InvalidRequest("this server has no public_url, which is the authority of its schemas: set it first")
-        made = await documents.create_replication(registry, wanted)
-        return Response(made, status_code=201)
-
-    @get("/api/replications/{replication:str}", responses=_NOT_FOUND, opt=_READ)
-    async def get_replication(replication: Name) -> ReplicationOverview:
-        # GET /api/replications/{replication}
-        """Show one replication, how far it is, and what stands in its way."""
-        return await documents.get_replication(registry, decode_segment(replication))
-
-    @post("/api/replications/{replication:str}/pause", status_code=200, responses=_NOT_FOUND, opt=_RIGHT)
-    async def pause_replication(replication: Name) -> ReplicationOverview:
-        # POST /api/replications/{replication}/pause
-        """Replicate nothing more until it is resumed; it misses nothing."""
-        return await documents.set_run_state(registry, decode_segment(replication), RunState.PAUSED)
-
-    @post("/api/replications/{replication:str}/resume", status_code=200, responses=_NOT_FOUND, opt=_RIGHT)
-    async def resume_replication(replication: Name) -> ReplicationOverview:
-        # POST /api/replications/{replication}/resume
-        """Replicate everything since it was paused, and go on."""
-        return await documents.set_run_state(registry, decode_segment(replication), RunState.RUNNING)
-
-    @delete("/api/replications/{replication:str}", responses=_NOT_FOUND, opt=_RIGHT)
-    async def delete_replication(replication: Name) -> None:
-        # DELETE /api/replications/{replication}
-        """End a replication; what it brought stays, closed to others until its mode is changed."""
-        await documents.delete_replication(registry, decode_segment(replication))
-
-    return [
-        list_replications,
-        create_replication,
-        get_replication,
-        pause_replication,
-        resume_replication,
-        delete_replication,
-        *_create_version_routes(registry, public_url),
-    ]
+@get("/api/replications", opt=_READ)
+async def list_replications(registry: InjectedRegistry) -> ReplicationsOut:
+    # GET /api/replications
+    """Show all replications, how far each one is, and what stands in its way."""
+    return ReplicationsOut(await documents.list_replications(registry))
 
 
-def _create_version_routes(registry: Registry, public_url: str) -> list[HTTPRouteHandler]:
-    """Return the endpoints by which registries replicate this one."""
+@post(
+    "/api/replications",
+    operation_class=openapi_body(Replication),
+    status_code=201,
+    responses={400: ERRORS[400], 413: ERRORS[413], 422: ERRORS[422], **_EXISTS, **_CREATED},
+    opt=_RIGHT,
+)
+async def create_replication(
+    request: Request[Any, Any, Any], app_state: InjectedState
+) -> Response[ReplicationOverview]:
+    # POST /api/replications
+    """Begin to follow another registry (`pull`), or to bring this one's changes there (`push`)."""
+    wanted = await read_body(request, Replication)
+    if not app_state.options.public_url:
+        raise InvalidRequest("this server has no public_url, which is the authority of its schemas: set it first")
+    made = await documents.create_replication(app_state.registry, wanted)
+    return Response(made, status_code=201)
 
-    @post(
-        api.READ_PATH,
-        operation_class=openapi_body(api.ReadRequest),
-        status_code=200,
-        responses={number: ERRORS[number] for number in (400, 422)},
-        opt=access(Operation.EXPORT, Place.INSIDE),
-    )
-    async def read_all_versions(request: Request[Any, Any, Any]) -> api.ReadAnswer:
-        # POST /api/versions/read
-        """Show versions with uids, URIs, authorities, ids and states: of all subjects, of some, or by uid."""
-        wanted = await read_body(request, api.ReadRequest)
-        return await read_versions(registry, find_base_uri(request, public_url), wanted)
 
-    @post(
-        api.IMPORT_PATH,
-        operation_class=openapi_body(api.ReplicaImportRequest),
-        status_code=200,
-        responses={number: ERRORS[number] for number in (400, 413, 422)},
-        opt=access(Operation.IMPORT, Place.INSIDE),
-    )
-    async def import_replicas(request: Request[Any, Any, Any]) -> api.ImportAnswer:
-        # POST /api/versions/import
-        """Take in replicas of versions of other registries, and carry out what became of these; twice is harmless."""
-        return await import_versions(registry, await read_body(request, api.ReplicaImportRequest))
+@get("/api/replications/{replication:str}", responses=_NOT_FOUND, opt=_READ)
+async def get_replication(registry: InjectedRegistry, replication: Name) -> ReplicationOverview:
+    # GET /api/replications/{replication}
+    """Show one replication, how far it is, and what stands in its way."""
+    return await documents.get_replication(registry, decode_segment(replication))
 
-    return [read_all_versions, import_replicas]
+
+@post("/api/replications/{replication:str}/pause", status_code=200, responses=_NOT_FOUND, opt=_RIGHT)
+async def pause_replication(registry: InjectedRegistry, replication: Name) -> ReplicationOverview:
+    # POST /api/replications/{replication}/pause
+    """Replicate nothing more until it is resumed; it misses nothing."""
+    return await documents.set_run_state(registry, decode_segment(replication), RunState.PAUSED)
+
+
+@post("/api/replications/{replication:str}/resume", status_code=200, responses=_NOT_FOUND, opt=_RIGHT)
+async def resume_replication(registry: InjectedRegistry, replication: Name) -> ReplicationOverview:
+    # POST /api/replications/{replication}/resume
+    """Replicate everything since it was paused, and go on."""
+    return await documents.set_run_state(registry, decode_segment(replication), RunState.RUNNING)
+
+
+@delete("/api/replications/{replication:str}", responses=_NOT_FOUND, opt=_RIGHT)
+async def delete_replication(registry: InjectedRegistry, replication: Name) -> None:
+    # DELETE /api/replications/{replication}
+    """End a replication; what it brought stays, closed to others until its mode is changed."""
+    await documents.delete_replication(registry, decode_segment(replication))
+
+
+@post(
+    api.READ_PATH,
+    operation_class=openapi_body(api.ReadRequest),
+    status_code=200,
+    responses={number: ERRORS[number] for number in (400, 422)},
+    opt=access(Operation.EXPORT, Place.INSIDE),
+)
+async def read_all_versions(request: Request[Any, Any, Any], app_state: InjectedState) -> api.ReadAnswer:
+    # POST /api/versions/read
+    """Show versions with uids, URIs, authorities, ids and states: of all subjects, of some, or by uid."""
+    wanted = await read_body(request, api.ReadRequest)
+    return await read_versions(app_state.registry, find_base_uri(request, app_state.options.public_url), wanted)
+
+
+@post(
+    api.IMPORT_PATH,
+    operation_class=openapi_body(api.ReplicaImportRequest),
+    status_code=200,
+    responses={number: ERRORS[number] for number in (400, 413, 422)},
+    opt=access(Operation.IMPORT, Place.INSIDE),
+)
+async def import_replicas(request: Request[Any, Any, Any], registry: InjectedRegistry) -> api.ImportAnswer:
+    # POST /api/versions/import
+    """Take in replicas of versions of other registries, and carry out what became of these; twice is harmless."""
+    return await import_versions(registry, await read_body(request, api.ReplicaImportRequest))
+
+
+ROUTES: Final = (
+    list_replications,
+    create_replication,
+    get_replication,
+    pause_replication,
+    resume_replication,
+    delete_replication,
+    read_all_versions,
+    import_replicas,
+)
+"""The endpoints about replications, and those by which others replicate the registry."""

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 
 from litestar import Request, Response, post
-from litestar.handlers import HTTPRouteHandler
 
 from stele.apis.http.access import NO_RIGHT_NEEDED
 from stele.apis.http.application import openapi_body
 from stele.apis.http.requests import decode_body, read_body, read_bytes
 from stele.apis.native.errors import ERRORS
+from stele.apis.native.params import InjectedRegistry
 from stele.service import check as checks
 from stele.service import convert as conversions
 from stele.service import diff as diffs
@@ -38,11 +38,6 @@ RULESET_HEADER = "Stele-Ruleset"
 """Header that names the ruleset which decided, with its version; absent where nothing was compared."""
 
 
-def create_routes(registry: Registry) -> list[HTTPRouteHandler]:
-    """Return the endpoints: within the registry's limits, by its ruleset versions and its treatment of doubt."""
-    return [*_create_review_routes(registry), *_create_conversion_routes(registry)]
-
-
 async def _answer_body(
     registry: Registry, request: Request[Any, Any, Any], shape: type[Q], answer: Callable[[Q], A]
 ) -> A:
@@ -57,101 +52,100 @@ def _decode_and_answer(body: bytes, shape: type[Q], answer: Callable[[Q], A]) ->
     return answer(decode_body(body, shape))
 
 
-def _create_review_routes(registry: Registry) -> list[HTTPRouteHandler]:
-    """Return the endpoints that say what is wrong with a schema, or what it changes."""
-
-    @post(
-        "/api/check", status_code=200, operation_class=openapi_body(CheckRequest), responses=ERRORS, opt=NO_RIGHT_NEEDED
+@post("/api/check", status_code=200, operation_class=openapi_body(CheckRequest), responses=ERRORS, opt=NO_RIGHT_NEEDED)
+async def check_schema(request: Request[Any, Any, Any], registry: InjectedRegistry) -> Response[CheckAnswer]:
+    # POST /api/check
+    """Check a schema against others under a policy, without registering anything."""
+    decide = partial(
+        checks.check_compatibility,
+        limits=registry.limits,
+        undecided=registry.compatibility.undecided,
+        adopted=await adopted_versions(registry),
     )
-    async def check_schema(request: Request[Any, Any, Any]) -> Response[CheckAnswer]:
-        # POST /api/check
-        """Check a schema against others under a policy, without registering anything."""
-        decide = partial(
-            checks.check_compatibility,
-            limits=registry.limits,
-            undecided=registry.compatibility.undecided,
-            adopted=await adopted_versions(registry),
-        )
-        answer = await _answer_body(registry, request, CheckRequest, decide)
-        headers = {RULESET_HEADER: answer.ruleset} if answer.ruleset else {}
-        return Response(answer, headers=headers)
+    answer = await _answer_body(registry, request, CheckRequest, decide)
+    headers = {RULESET_HEADER: answer.ruleset} if answer.ruleset else {}
+    return Response(answer, headers=headers)
 
-    @post(
-        "/api/diff", status_code=200, operation_class=openapi_body(DiffRequest), responses=ERRORS, opt=NO_RIGHT_NEEDED
+
+@post("/api/diff", status_code=200, operation_class=openapi_body(DiffRequest), responses=ERRORS, opt=NO_RIGHT_NEEDED)
+async def diff_schemas(request: Request[Any, Any, Any], registry: InjectedRegistry) -> DiffAnswer:
+    # POST /api/diff
+    """List what changed between two schemas, each change with its verdict both ways, without registering any."""
+    compare = partial(
+        diffs.diff_schemas,
+        limits=registry.limits,
+        undecided=registry.compatibility.undecided,
+        adopted=await adopted_versions(registry),
     )
-    async def diff_schemas(request: Request[Any, Any, Any]) -> DiffAnswer:
-        # POST /api/diff
-        """List what changed between two schemas, each change with its verdict both ways, without registering any."""
-        compare = partial(
-            diffs.diff_schemas,
-            limits=registry.limits,
-            undecided=registry.compatibility.undecided,
-            adopted=await adopted_versions(registry),
-        )
-        return await _answer_body(registry, request, DiffRequest, compare)
+    return await _answer_body(registry, request, DiffRequest, compare)
 
-    @post(
-        "/api/lint", status_code=200, operation_class=openapi_body(LintRequest), responses=ERRORS, opt=NO_RIGHT_NEEDED
+
+@post("/api/lint", status_code=200, operation_class=openapi_body(LintRequest), responses=ERRORS, opt=NO_RIGHT_NEEDED)
+async def lint_schema(request: Request[Any, Any, Any], registry: InjectedRegistry) -> LintAnswer:
+    # POST /api/lint
+    """Advice on a schema that is valid, without registering anything."""
+    return await _answer_body(registry, request, LintRequest, partial(lints.lint_schema, limits=registry.limits))
+
+
+@post(
+    "/api/convert",
+    status_code=200,
+    operation_class=openapi_body(ConvertRequest),
+    responses=ERRORS,
+    opt=NO_RIGHT_NEEDED,
+)
+async def convert_schema(request: Request[Any, Any, Any], registry: InjectedRegistry) -> ConvertAnswer:
+    # POST /api/convert
+    """Return a schema in another language, and what it does not say there."""
+    return await _answer_body(
+        registry, request, ConvertRequest, partial(conversions.convert_schema, limits=registry.limits)
     )
-    async def lint_schema(request: Request[Any, Any, Any]) -> LintAnswer:
-        # POST /api/lint
-        """Advice on a schema that is valid, without registering anything."""
-        return await _answer_body(registry, request, LintRequest, partial(lints.lint_schema, limits=registry.limits))
-
-    return [check_schema, diff_schemas, lint_schema]
 
 
-def _create_conversion_routes(registry: Registry) -> list[HTTPRouteHandler]:
-    """Return the endpoints that make something else of a schema."""
+@post("/api/infer", status_code=200, operation_class=openapi_body(InferRequest), responses=ERRORS, opt=NO_RIGHT_NEEDED)
+async def infer_schema(request: Request[Any, Any, Any], registry: InjectedRegistry) -> ConvertAnswer:
+    # POST /api/infer
+    """Return a schema made from samples of its data."""
+    return await _answer_body(registry, request, InferRequest, conversions.infer_schema)
 
-    @post(
-        "/api/convert",
-        status_code=200,
-        operation_class=openapi_body(ConvertRequest),
-        responses=ERRORS,
-        opt=NO_RIGHT_NEEDED,
+
+@post(
+    "/api/example",
+    status_code=200,
+    operation_class=openapi_body(SchemaRequest),
+    responses=ERRORS,
+    opt=NO_RIGHT_NEEDED,
+)
+async def show_example(request: Request[Any, Any, Any], registry: InjectedRegistry) -> ExampleAnswer:
+    # POST /api/example
+    """Return a small datum that fits a schema."""
+    return await _answer_body(
+        registry, request, SchemaRequest, partial(conversions.make_example, limits=registry.limits)
     )
-    async def convert_schema(request: Request[Any, Any, Any]) -> ConvertAnswer:
-        # POST /api/convert
-        """Return a schema in another language, and what it does not say there."""
-        return await _answer_body(
-            registry, request, ConvertRequest, partial(conversions.convert_schema, limits=registry.limits)
-        )
 
-    @post(
-        "/api/infer", status_code=200, operation_class=openapi_body(InferRequest), responses=ERRORS, opt=NO_RIGHT_NEEDED
+
+@post(
+    "/api/fields",
+    status_code=200,
+    operation_class=openapi_body(SchemaRequest),
+    responses=ERRORS,
+    opt=NO_RIGHT_NEEDED,
+)
+async def list_fields(request: Request[Any, Any, Any], registry: InjectedRegistry) -> FieldsAnswer:
+    # POST /api/fields
+    """Return all fields of a schema, at any depth."""
+    return await _answer_body(
+        registry, request, SchemaRequest, partial(conversions.list_fields, limits=registry.limits)
     )
-    async def infer_schema(request: Request[Any, Any, Any]) -> ConvertAnswer:
-        # POST /api/infer
-        """Return a schema made from samples of its data."""
-        return await _answer_body(registry, request, InferRequest, conversions.infer_schema)
 
-    @post(
-        "/api/example",
-        status_code=200,
-        operation_class=openapi_body(SchemaRequest),
-        responses=ERRORS,
-        opt=NO_RIGHT_NEEDED,
-    )
-    async def show_example(request: Request[Any, Any, Any]) -> ExampleAnswer:
-        # POST /api/example
-        """Return a small datum that fits a schema."""
-        return await _answer_body(
-            registry, request, SchemaRequest, partial(conversions.make_example, limits=registry.limits)
-        )
 
-    @post(
-        "/api/fields",
-        status_code=200,
-        operation_class=openapi_body(SchemaRequest),
-        responses=ERRORS,
-        opt=NO_RIGHT_NEEDED,
-    )
-    async def list_fields(request: Request[Any, Any, Any]) -> FieldsAnswer:
-        # POST /api/fields
-        """Return all fields of a schema, at any depth."""
-        return await _answer_body(
-            registry, request, SchemaRequest, partial(conversions.list_fields, limits=registry.limits)
-        )
-
-    return [convert_schema, infer_schema, show_example, list_fields]
+ROUTES: Final = (
+    check_schema,
+    diff_schemas,
+    lint_schema,
+    convert_schema,
+    infer_schema,
+    show_example,
+    list_fields,
+)
+"""The endpoints about texts: within the registry's limits, by its ruleset versions and its treatment of doubt."""

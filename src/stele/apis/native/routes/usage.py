@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated, Any, Final
 
 from litestar import Request, delete, get, put
-from litestar.handlers import HTTPRouteHandler
 from litestar.openapi.datastructures import ResponseSpec
 from litestar.params import PathParameter, QueryParameter
 
@@ -13,12 +12,12 @@ from stele.apis.http.access import Place, access
 from stele.apis.http.application import openapi_body
 from stele.apis.http.requests import decode_segment, parse_whole_number, read_body
 from stele.apis.native.errors import ERRORS, NativeError
+from stele.apis.native.params import InjectedState
 from stele.core.access import Operation
 from stele.core.model import MAX_INT32, SubjectKey
 from stele.errors import InvalidName
 from stele.service.policies import parse_level_name
-from stele.service.registry import Registry
-from stele.service.usage import MOST_PLACES, CensusRecord, DeletionPreview, LocationUsage, Usage, UsagePage
+from stele.service.usage import MOST_PLACES, CensusRecord, DeletionPreview, LocationUsage, UsagePage
 
 PlaceName = Annotated[
     str, PathParameter(schema_extra={"minLength": 1}, description="`topic orders`, `table shop.orders`, a path …")
@@ -52,57 +51,71 @@ _UNKNOWN = {404: ResponseSpec(NativeError, description="Subject or version not f
 _REFUSED = {number: ERRORS[number] for number in (400, 422)}
 
 
-def create_routes(registry: Registry) -> list[HTTPRouteHandler]:
-    """Return the endpoints about usage of one registry."""
-    usage = Usage(registry)
-
-    @get("/api/usage", responses=_REFUSED, opt=access(Operation.READ, Place.LIST))
-    async def list_usage(
-        after: After = "", limit: Limit = str(MOST_PLACES), namespace: InNamespace = None, subject: OfSubject = None
-    ) -> UsagePage:
-        # GET /api/usage?after&limit&namespace&subject
-        """Show the last census of every place, by name; of a namespace or subject, those with its records."""
-        return await usage.list_places(
-            after, parse_whole_number("limit", limit, 1, MOST_PLACES), namespace=namespace, subject=subject
-        )
-
-    @get("/api/usage/{place:str}", responses=_MISSING, opt=access(Operation.READ, Place.INSIDE))
-    async def show_usage(place: PlaceName) -> LocationUsage:
-        # GET /api/usage/{place}
-        """Show the last census of a place."""
-        return await usage.get_place(decode_segment(place))
-
-    @put(
-        "/api/usage/{place:str}",
-        operation_class=openapi_body(CensusRecord),
-        responses=ERRORS | _READ_ONLY,
-        opt=access(Operation.BIND, Place.INSIDE),
+@get("/api/usage", responses=_REFUSED, opt=access(Operation.READ, Place.LIST))
+async def list_usage(
+    app_state: InjectedState,
+    after: After = "",
+    limit: Limit = str(MOST_PLACES),
+    namespace: InNamespace = None,
+    subject: OfSubject = None,
+) -> UsagePage:
+    # GET /api/usage?after&limit&namespace&subject
+    """Show the last census of every place, by name; of a namespace or subject, those with its records."""
+    return await app_state.usage.list_places(
+        after, parse_whole_number("limit", limit, 1, MOST_PLACES), namespace=namespace, subject=subject
     )
-    async def record_usage(request: Request[Any, Any, Any], place: PlaceName) -> LocationUsage:
-        # PUT /api/usage/{place}
-        """Record a census of a place, instead of the one before."""
-        census = await read_body(request, CensusRecord)
-        return await usage.record_census(decode_segment(place), census, via="native")
 
-    @delete(
-        "/api/usage/{place:str}",
-        status_code=200,
-        responses=_MISSING | _READ_ONLY | _REFUSED,
-        opt=access(Operation.BIND, Place.INSIDE),
-    )
-    async def forget_usage(request: Request[Any, Any, Any], place: PlaceName) -> LocationUsage:
-        # DELETE /api/usage/{place}
-        """Forget a place; answers what was recorded of it."""
-        return await usage.forget_place(decode_segment(place), via="native")
 
-    @get("/api/deletions/{subject:str}", responses=_UNKNOWN | _REFUSED, opt=access(Operation.READ))
-    async def foresee_deletion(subject_name: SubjectName, version: Number = None) -> DeletionPreview:
-        # GET /api/deletions/{subject}?version
-        """Show which versions deleting a subject, or one version, would take, and where their records were seen."""
-        level = parse_level_name(decode_segment(subject_name))
-        if level.namespace is None or level.subject is None:
-            raise InvalidName(decode_segment(subject_name), "names no subject")
-        ordinal = None if version is None else parse_whole_number("version", version, 1, MAX_INT32)
-        return await usage.preview_deletion(SubjectKey(level.namespace, level.subject), ordinal)
+@get("/api/usage/{place:str}", responses=_MISSING, opt=access(Operation.READ, Place.INSIDE))
+async def show_usage(app_state: InjectedState, place: PlaceName) -> LocationUsage:
+    # GET /api/usage/{place}
+    """Show the last census of a place."""
+    return await app_state.usage.get_place(decode_segment(place))
 
-    return [list_usage, show_usage, record_usage, forget_usage, foresee_deletion]
+
+@put(
+    "/api/usage/{place:str}",
+    operation_class=openapi_body(CensusRecord),
+    responses=ERRORS | _READ_ONLY,
+    opt=access(Operation.BIND, Place.INSIDE),
+)
+async def record_usage(request: Request[Any, Any, Any], app_state: InjectedState, place: PlaceName) -> LocationUsage:
+    # PUT /api/usage/{place}
+    """Record a census of a place, instead of the one before."""
+    census = await read_body(request, CensusRecord)
+    return await app_state.usage.record_census(decode_segment(place), census, via="native")
+
+
+@delete(
+    "/api/usage/{place:str}",
+    status_code=200,
+    responses=_MISSING | _READ_ONLY | _REFUSED,
+    opt=access(Operation.BIND, Place.INSIDE),
+)
+async def forget_usage(request: Request[Any, Any, Any], app_state: InjectedState, place: PlaceName) -> LocationUsage:
+    # DELETE /api/usage/{place}
+    """Forget a place; answers what was recorded of it."""
+    return await app_state.usage.forget_place(decode_segment(place), via="native")
+
+
+@get("/api/deletions/{subject:str}", responses=_UNKNOWN | _REFUSED, opt=access(Operation.READ))
+async def foresee_deletion(
+    app_state: InjectedState, subject_name: SubjectName, version: Number = None
+) -> DeletionPreview:
+    # GET /api/deletions/{subject}?version
+    """Show which versions deleting a subject, or one version, would take, and where their records were seen."""
+    level = parse_level_name(decode_segment(subject_name))
+    if level.namespace is None or level.subject is None:
+        raise InvalidName(decode_segment(subject_name), "names no subject")
+    ordinal = None if version is None else parse_whole_number("version", version, 1, MAX_INT32)
+    return await app_state.usage.preview_deletion(SubjectKey(level.namespace, level.subject), ordinal)
+
+
+ROUTES: Final = (
+    list_usage,
+    show_usage,
+    record_usage,
+    forget_usage,
+    foresee_deletion,
+)
+"""The endpoints about usage."""
