@@ -78,7 +78,7 @@ def pytest_make_parametrize_id(val: object, argname: str) -> str | None:
     return argname if isinstance(val, bytes) and not val.isascii() else None
 
 
-END_SECONDS: Final = 120.0
+END_SECONDS: Final = 300.0
 """How long a process may take to stop servers and sessions and to shut down, from its last test on."""
 _standard_error = pytest.StashKey[int]()
 

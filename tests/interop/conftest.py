@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import importlib
 import os
-import socket
 import subprocess
 import sys
 import time
@@ -23,10 +22,11 @@ from confluent_kafka.schema_registry import SchemaRegistryClient as TheirClient
 from grpc_tools import protoc  # type: ignore[import-untyped]  # ships no types
 from tests.support.kafka import kafka
 from tests.support.mock_broker import run_mock_broker
+from tests.support.server_process import free_port
 
 from stele.client import SchemaRegistryClient
 
-START = 120.0  # seconds a server may take to answer
+START = 240.0  # seconds a server may take to answer
 
 
 @pytest.fixture(scope="session")
@@ -37,7 +37,7 @@ def registry_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         yield elsewhere
         return
     folder = tmp_path_factory.mktemp("registry")
-    port = _free_port()
+    port = free_port()
     command = [sys.executable, "-m", "stele.cli", "serve", "--store", "memory:", "--port", str(port)]
     with (folder / "server.log").open("wb") as log:
         server = subprocess.Popen(command, stdout=log, stderr=subprocess.STDOUT, cwd=folder)
@@ -56,7 +56,7 @@ def registry_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 @pytest.fixture
 def ours(registry_url: str) -> Iterator[SchemaRegistryClient]:
     """Stele's client."""
-    with SchemaRegistryClient(registry_url) as client:
+    with SchemaRegistryClient(registry_url, timeout=120, deadline=240) as client:
         yield client
 
 
@@ -105,13 +105,6 @@ def compile_proto(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[
 
 def _well_known() -> Path:
     return Path(str(files("grpc_tools"))) / "_proto"
-
-
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
 
 
 def _wait(server: subprocess.Popen[bytes], url: str, log: Path) -> None:

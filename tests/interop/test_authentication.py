@@ -8,7 +8,7 @@ import ssl
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
@@ -70,15 +70,15 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SecuredServer]:
             yield secured
         finally:
             process.terminate()
-            process.wait(60)
+            process.wait(120)
 
 
 def _wait(server: SecuredServer, process: subprocess.Popen[bytes]) -> None:
     context = ssl.create_default_context(cafile=server.ca)
-    until = time.monotonic() + 60
+    until = time.monotonic() + 240
     while time.monotonic() < until and process.poll() is None:
         try:
-            if httpx.get(f"{server.url}/health/ready", verify=context).status_code == httpx.codes.OK:
+            if httpx.get(f"{server.url}/health/ready", verify=context, timeout=60).status_code == httpx.codes.OK:
                 return
         except httpx.TransportError:
             time.sleep(0.1)
@@ -88,7 +88,7 @@ def _wait(server: SecuredServer, process: subprocess.Popen[bytes]) -> None:
 def status(server: SecuredServer, path: str = "/subjects", **headers: str) -> httpx.Response:
     """An answer to a request with these headers."""
     context = ssl.create_default_context(cafile=server.ca)
-    return httpx.get(f"{server.url}{path}", headers=headers, verify=context)
+    return httpx.get(f"{server.url}{path}", headers=headers, verify=context, timeout=120)
 
 
 def test_confluents_client_with_a_password(server: SecuredServer) -> None:
@@ -208,17 +208,23 @@ def test_a_renewed_certificate(server: SecuredServer) -> None:
     for name in ("server.key", "server.pem"):
         shutil.copy(renewed / name, server.folder / name)
     after = (renewed / "server.pem").read_text()
-    until = time.monotonic() + 20
-    while time.monotonic() < until and {read_serial() for _ in range(8)} != {after}:
-        time.sleep(0.2)
+    _wait_for_both_workers(read_serial, after)
     assert {read_serial() for _ in range(8)} == {after}
     assert _read_as(server, server.folder) == 200
     shutil.copy(renewed / "ca.pem", server.folder / "ca.pem")
-    until = time.monotonic() + 20
-    while time.monotonic() < until and {_read_as(server, renewed) for _ in range(8)} != {200}:
-        time.sleep(0.2)
+    _wait_for_both_workers(lambda: _read_as(server, renewed), 200)
     assert {_read_as(server, renewed) for _ in range(8)} == {200}
     assert {_read_as(server, server.folder) for _ in range(8)} == {0}
+
+
+def _wait_for_both_workers(find: Callable[[], str | int], wanted: str | int) -> None:
+    """Return when nothing else was found for longer than a worker goes on with old files: one may answer many times."""
+    until = time.monotonic() + 120
+    rounds = 0
+    while rounds < 10:
+        rounds = rounds + 1 if {find() for _ in range(8)} == {wanted} else 0
+        assert time.monotonic() < until
+        time.sleep(0.2)
 
 
 def _read_as(server: SecuredServer, folder: Path) -> int:
@@ -228,9 +234,14 @@ def _read_as(server: SecuredServer, folder: Path) -> int:
     context.verify_mode = ssl.CERT_NONE
     context.load_cert_chain(folder / "client.pem", folder / "client.key")
     try:
-        return httpx.get(f"{server.url}/subjects", verify=context).status_code
+        return httpx.get(f"{server.url}/subjects", verify=context, timeout=120).status_code
     except httpx.TransportError:
         return 0
+
+
+def _sign_long_token(server: SecuredServer) -> str:
+    """A token that outlives the building of a program, or its wait for another one."""
+    return server.issuer.sign_token(exp=int(time.time()) + 3600)
 
 
 @pytest.mark.servers
@@ -239,7 +250,7 @@ def test_franz_go(server: SecuredServer) -> None:
     """franz-go's client logs in with a password and with a token, and sees a 401 as such."""
     assert shutil.which("go"), "go is missing: this test needs Go 1.24 or newer"
     folder = Path(__file__).parent / "go"
-    for credentials in ("ann:one", server.issuer.sign_token()):
+    for credentials in ("ann:one", _sign_long_token(server)):
         command = ["go", "run", ".", server.url, server.ca, credentials]
         done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=300, check=False)
         assert done.returncode == 0, done.stdout + done.stderr
@@ -281,7 +292,7 @@ def test_rust(server: SecuredServer) -> None:
     done = subprocess.run(build, capture_output=True, text=True, timeout=_CARGO_SECONDS, check=False)
     assert done.returncode == 0, done.stderr
     environ = {**os.environ, "SSL_CERT_FILE": server.ca}
-    for credentials in ("ann:one", server.issuer.sign_token()):
+    for credentials in ("ann:one", _sign_long_token(server)):
         client = [str(target / "debug" / "registry-client"), server.url, credentials]
-        done = subprocess.run(client, env=environ, capture_output=True, text=True, timeout=60, check=False)
+        done = subprocess.run(client, env=environ, capture_output=True, text=True, timeout=240, check=False)
         assert done.returncode == 0, done.stdout + done.stderr

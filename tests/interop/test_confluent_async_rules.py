@@ -50,7 +50,7 @@ async def theirs(registry_url: str) -> AsyncIterator[TheirClient]:
 @pytest_asyncio.fixture
 async def ours(registry_url: str) -> AsyncIterator[AsyncSchemaRegistryClient]:
     """Stele's awaited client."""
-    async with AsyncSchemaRegistryClient(registry_url) as made:
+    async with AsyncSchemaRegistryClient(registry_url, timeout=120, deadline=240) as made:
         yield made
 
 

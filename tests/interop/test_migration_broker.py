@@ -22,7 +22,7 @@ from stele.replicate.schemas_topic import SchemasTopic
 from stele.replicate.stele_registry import HttpApi, SteleRegistry
 from stele.testing import registry
 
-pytestmark = pytest.mark.timeout(120)
+pytestmark = pytest.mark.timeout(300)
 
 SMALL = dump(row("a", 1, 1), row("a", 2, 2, "", ("b", 1)), row("b", 1, 3, deleted=True))
 TIMED = replace(SMALL, versions=tuple(replace(version, ts=1_700_000_000_000) for version in SMALL.versions))
@@ -39,9 +39,9 @@ def new_topic(broker: str, topic: str, real: bool) -> str:
     """A topic of four partitions, which librdkafka's broker gives all it makes."""
     if real:
         admin = AdminClient({"bootstrap.servers": broker})
-        admin.create_topics([NewTopic(topic, 4)])[topic].result(30)
+        admin.create_topics([NewTopic(topic, 4)])[topic].result(120)
     else:
-        Producer({"bootstrap.servers": broker}).list_topics(topic, timeout=10)
+        Producer({"bootstrap.servers": broker}).list_topics(topic, timeout=120)
     return topic
 
 

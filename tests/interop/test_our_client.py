@@ -205,7 +205,7 @@ def test_the_server_about_itself(ours: SchemaRegistryClient) -> None:
 
 async def test_async_client(registry_url: str, subject: str) -> None:
     """The awaited client does the same."""
-    async with AsyncSchemaRegistryClient(registry_url) as client:
+    async with AsyncSchemaRegistryClient(registry_url, timeout=120, deadline=240) as client:
         assert (await client.register(subject, TWO)).id
         assert await client.versions(subject) == [1, 2]
         snapshot = await client.snapshot(subjects=[subject])

@@ -96,10 +96,14 @@ class Broker(ABC):
                 return
 
     def stop(self) -> None:
-        """End it at once."""
+        """End it at once, and return when nobody listens on its ports any more."""
         assert self._process is not None
         os.killpg(self._process.pid, self.stop_signal)
-        self._process.wait(60)
+        self._process.wait(_START_SECONDS)
+        until = time.monotonic() + _START_SECONDS
+        while any(map(_is_open, (self.port, self.tls_port))):  # processes that it started may end after it
+            assert time.monotonic() < until, (self.folder / "log").read_text()
+            time.sleep(0.05)
 
     @abstractmethod
     def configure(self) -> list[str]:
@@ -110,8 +114,18 @@ class Broker(ABC):
         """Have it keep what comes."""
 
     @abstractmethod
-    def drain(self, is_enough: Callable[[list[Message]], bool], seconds: float = 30.0) -> list[Message]:
+    def drain(self, is_enough: Callable[[list[Message]], bool], seconds: float = 120.0) -> list[Message]:
         """Return all messages that ever came, in order, once there are enough. Raises `TimeoutError`."""
+
+
+def _is_open(port: int) -> bool:
+    try:
+        socket.create_connection(("127.0.0.1", port), 1).close()
+    except ConnectionRefusedError:
+        return False
+    except OSError:
+        pass
+    return True
 
 
 def _give_to_nobody(path: Path) -> Path:
@@ -173,11 +187,11 @@ class Mosquitto(Broker):
         client.on_subscribe = lambda *_: done.set()
         self._connect(client)
         client.loop_start()
-        assert done.wait(60)
+        assert done.wait(_START_SECONDS)
         client.disconnect()
         client.loop_stop()
 
-    def drain(self, is_enough: Callable[[list[Message]], bool], seconds: float = 30.0) -> list[Message]:
+    def drain(self, is_enough: Callable[[list[Message]], bool], seconds: float = 120.0) -> list[Message]:
         """See `Broker`."""
         messages = self._messages
         client = self._make_client()
@@ -246,19 +260,20 @@ class NatsServer(Broker):
 
         async def add_stream() -> None:
             client = await self._connect()
-            await client.jetstream().add_stream(name="changes", subjects=["stele.>"])
+            await client.jetstream(timeout=_START_SECONDS).add_stream(name="changes", subjects=["stele.>"])
             await client.close()
 
         asyncio.run(add_stream())
 
-    def drain(self, is_enough: Callable[[list[Message]], bool], seconds: float = 30.0) -> list[Message]:
+    def drain(self, is_enough: Callable[[list[Message]], bool], seconds: float = 120.0) -> list[Message]:
         """See `Broker`."""
 
         async def read() -> list[Message]:
             client = await self._connect()
             messages: list[Message] = []
             try:
-                found = await client.jetstream().subscribe("stele.>", ordered_consumer=True)
+                stream = client.jetstream(timeout=_START_SECONDS)
+                found = await stream.subscribe("stele.>", ordered_consumer=True)
                 async with asyncio.timeout(seconds):
                     while not is_enough(messages):
                         headers = dict((message := await found.next_msg(seconds)).headers or {})
@@ -313,6 +328,15 @@ class RabbitMq(Broker):
         pairs = [f"{name}={value}" for name, value in variables.items()]
         return ["env", *pairs, "/usr/lib/rabbitmq/bin/rabbitmq-server"]
 
+    def stop(self) -> None:
+        """See `Broker`. Another one of its name starts only when Erlang's list of nodes has it no more."""
+        super().stop()
+        command = ["epmd", "-port", str(self._epmd_port), "-names"]
+        until = time.monotonic() + _START_SECONDS
+        while f"stele-{self.port} " in subprocess.run(command, capture_output=True, text=True, check=False).stdout:
+            assert time.monotonic() < until, "a node that was killed is still known"
+            time.sleep(0.05)
+
     def __exit__(self, *_: object) -> None:
         self.stop()
         command = ["epmd", "-port", str(self._epmd_port), "-kill"]
@@ -328,7 +352,7 @@ class RabbitMq(Broker):
             try:
                 return BlockingConnection(
                     f"amqp://127.0.0.1:{self.port}",
-                    timeout=10,
+                    timeout=60,
                     user=USER,
                     password=PASSWORD,
                     allowed_mechs="PLAIN",
@@ -352,7 +376,7 @@ class RabbitMq(Broker):
         connection.create_receiver("/queue/changes", credit=0, options=DurableQueue())
         connection.close()
 
-    def drain(self, is_enough: Callable[[list[Message]], bool], seconds: float = 30.0) -> list[Message]:
+    def drain(self, is_enough: Callable[[list[Message]], bool], seconds: float = 120.0) -> list[Message]:
         """See `Broker`."""
         from proton import Timeout
 

@@ -44,7 +44,11 @@ class CuttableRelay:
             if self._is_cut:
                 near.close()
                 continue
-            far = socket.create_connection(("127.0.0.1", self._target))
+            try:
+                far = socket.create_connection(("127.0.0.1", self._target))
+            except OSError:  # the server is away
+                near.close()
+                continue
             self._open |= {near, far}
             if self._is_cut:  # meanwhile, when these two were not known yet
                 near.close()

@@ -19,7 +19,7 @@ from tests.support.server_process import free_port
 
 __all__ = ["DatabaseServer", "data_folder", "run_program", "serving_database", "start_program"]
 
-_START: Final = 60.0
+_START: Final = 240.0
 """Seconds until a server that was started answers, at most."""
 
 
@@ -28,6 +28,11 @@ def _identity() -> dict[str, Any]:
         return {}
     nobody = pwd.getpwnam("nobody")
     return {"user": nobody.pw_uid, "group": nobody.pw_gid, "extra_groups": []}
+
+
+def _environ() -> dict[str, str]:
+    """Variables with a locale that every machine has, for PostgreSQL."""
+    return {"LC_ALL": "C", **os.environ}
 
 
 @contextmanager
@@ -45,9 +50,10 @@ def run_program(*command: str | Path) -> None:
         [str(part) for part in command],
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=240,
         check=False,
         cwd="/",
+        env=_environ(),
         **_identity(),
     )
     assert done.returncode == 0, done.stdout + done.stderr
@@ -57,7 +63,12 @@ def start_program(*command: str | Path, output: Path) -> subprocess.Popen[bytes]
     """Start a server; what it prints goes to a file."""
     with output.open("ab") as file:
         return subprocess.Popen(
-            [str(part) for part in command], stdout=file, stderr=subprocess.STDOUT, cwd="/", **_identity()
+            [str(part) for part in command],
+            stdout=file,
+            stderr=subprocess.STDOUT,
+            cwd="/",
+            env=_environ(),
+            **_identity(),
         )
 
 
@@ -110,7 +121,7 @@ class DatabaseServer:
         """Stop in order, or as in a crash by the signal that is given."""
         if self._process is not None:
             self._process.send_signal(self.orderly if how is None else how)
-            self._process.wait(60)
+            self._process.wait(240)
             self._process = None
 
 

@@ -6,6 +6,7 @@ several workers, and where `PYTHONPATH` is another.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import signal
@@ -13,6 +14,7 @@ import socket
 import sys
 from collections.abc import Mapping, Sequence
 
+PASSED_ON = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGUSR1)
 HEAD_BYTES = 8
 """How many bytes hold the length of a request."""
 
@@ -45,11 +47,18 @@ def main() -> None:
     if name == "stele" and (is_elsewhere or "--workers" in arguments or "STELE_WORKERS" in os.environ):
         os.execv(python, [python, "-m", "stele.cli", *arguments])
     words = arguments if name == "python" else ["stele", *arguments]
+    signal.pthread_sigmask(signal.SIG_BLOCK, PASSED_ON)  # until there is somebody to pass them on to
     connection = request_process(os.environ["STELE_FORK_SERVER"], words, os.getcwd(), os.environ, [0, 1, 2])
     answers = connection.makefile("rb")
     process = int(answers.readline())
-    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGUSR1):
-        signal.signal(number, lambda number, _: os.kill(process, number))
+
+    def pass_on(number: int, _: object) -> None:
+        with contextlib.suppress(ProcessLookupError):  # it has ended, and its code is on its way
+            os.kill(process, number)
+
+    for number in PASSED_ON:
+        signal.signal(number, pass_on)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, PASSED_ON)
     code = int(answers.readline() or b"1")
     if code < 0:
         signal.signal(-code, signal.SIG_DFL)

@@ -65,4 +65,4 @@ class JavaMachine:
         """End the machine."""
         self._gateway.shutdown()
         self._gateway.proc.stdin.close()  # on which the machine ends
-        self._gateway.proc.wait(60)
+        self._gateway.proc.wait(240)

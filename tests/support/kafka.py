@@ -18,7 +18,7 @@ from tests.support.maven import jars, make_once
 from tests.support.server_process import free_port
 
 _POM = Path(__file__).with_name("kafka-pom.xml")
-_START = 120.0  # seconds
+_START = 240.0  # seconds
 USER, PASSWORD = "ann", "secret"
 
 

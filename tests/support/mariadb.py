@@ -67,7 +67,7 @@ class MariadbServer(DatabaseServer):
     def _run_tool(self, name: str, *arguments: str, given: str) -> str:
         address = ["--no-defaults", "--protocol=tcp", "--host=127.0.0.1", f"--port={self.port}"]
         command = [name, *address, "--user=admin", f"--password={self.password}", *arguments]
-        done = subprocess.run(command, input=given, capture_output=True, text=True, timeout=120, check=False)
+        done = subprocess.run(command, input=given, capture_output=True, text=True, timeout=240, check=False)
         assert done.returncode == 0, done.stderr
         return done.stdout
 

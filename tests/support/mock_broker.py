@@ -28,7 +28,7 @@ def main() -> None:
     from confluent_kafka import Producer
 
     keeper = Producer({"test.mock.num.brokers": 1, "bootstrap.servers": "mock"})  # the broker lives as long as this
-    (broker,) = keeper.list_topics(timeout=30).brokers.values()
+    (broker,) = keeper.list_topics(timeout=240).brokers.values()
     sys.stdout.write(f"{broker.host}:{broker.port}\n")
     sys.stdout.flush()
     sys.stdin.read()

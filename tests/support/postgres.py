@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import signal
 from collections.abc import Mapping
 from contextlib import AbstractContextManager
@@ -69,7 +68,6 @@ class PostgresServer(DatabaseServer):
             return
         (folder / "password").write_text(self.password)
         (folder / "password").chmod(0o644)
-        os.environ.setdefault("LC_ALL", "C")
         run_program(
             binaries / "initdb", "-D", self.data, "-U", "admin", "-E", "UTF8", "--locale=C", "--no-sync",
             "--auth=scram-sha-256", f"--pwfile={folder / 'password'}",

@@ -101,7 +101,8 @@ class KafkaReceiver(Receiver):
 
     def __init__(self, broker: KafkaBroker) -> None:
         self._broker = broker
-        AdminClient({"bootstrap.servers": broker.address}).create_topics([NewTopic("changes", 1, 1)])
+        admin = AdminClient({"bootstrap.servers": broker.address})
+        admin.create_topics([NewTopic("changes", 1, 1)])["changes"].result(240)
         self.subscription = {"sink": f"kafka://{broker.address}/changes", "protocol": "KAFKA"}
 
     def stop(self) -> None:

@@ -2,28 +2,41 @@
 
 from __future__ import annotations
 
+import fcntl
 import http.client
 import json
 import os
+import secrets
 import signal
 import socket
 import subprocess
 import sys
+import tempfile
+import threading
 import time
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import IO, Any, NamedTuple, TypeAlias
+from typing import IO, Any, Final, NamedTuple, TypeAlias
 
 from tests.support.fork_server import ForkedProcess, can_fork, get_fork_server
+from tests.support.started_workers import listen_to_workers
 
 Process: TypeAlias = subprocess.Popen[bytes] | ForkedProcess
 
 
 NEEDS_START = ("PYTHON", "STELE_WORKERS", "STELE_OTEL", "OTEL_")
 """Beginnings of the names of environment variables that Python or a library reads when it starts or is imported."""
+_PORTS: Final = range(20_000, 32_000)
+"""Below those that systems choose for connections and for servers that take any port."""
+_port_locks: Final = os.open(
+    Path(tempfile.gettempdir(), f"stele-test-ports-{os.getuid()}"), os.O_RDWR | os.O_CREAT, 0o600
+)
+"""A file whose byte at the number of a port is locked by the process that gave the port out."""
+_given_ports: Final[set[int]] = set()
+_giving_port: Final = threading.Lock()
 
 
 class Running(NamedTuple):
@@ -41,11 +54,33 @@ class Answer(NamedTuple):
 
 
 def free_port() -> int:
-    """A TCP port nobody listens on right now."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
+    """A TCP port nobody listens on.
+
+    Nobody else gets it while this process lives: not from here, and not from the system, for a connection or a server
+    that takes any. So a server may be slow to take it, and take it again after it was stopped.
+    """
+    with _giving_port:
+        start = secrets.randbelow(len(_PORTS))  # `random` is seeded by tests: all processes would ask for the same
+        for port in (*_PORTS[start:], *_PORTS[:start]):
+            if port not in _given_ports and _take_port(port):
+                _given_ports.add(port)
+                return port
+    raise OSError("no port is free")
+
+
+def _take_port(port: int) -> bool:
+    """Keep a port from other processes of tests, unless one of them has it or somebody listens on it."""
+    try:
+        fcntl.lockf(_port_locks, fcntl.LOCK_EX | fcntl.LOCK_NB, 1, port)
+    except OSError:
+        return False
+    try:
+        with socket.socket() as probe:
+            probe.bind(("", port))
+    except OSError:
+        fcntl.lockf(_port_locks, fcntl.LOCK_UN, 1, port)
+        return False
+    return True
 
 
 def call(url: str, method: str = "GET", body: Any = None, raw: bytes | None = None) -> Answer:
@@ -63,7 +98,7 @@ def call(url: str, method: str = "GET", body: Any = None, raw: bytes | None = No
 
 def _send(request: urllib.request.Request) -> Answer:
     try:
-        with urllib.request.urlopen(request, timeout=30) as response:
+        with urllib.request.urlopen(request, timeout=120) as response:
             return Answer(response.status, _decode_body(response.read()))
     except urllib.error.HTTPError as error:
         return Answer(error.code, _decode_body(error.read()))
@@ -83,7 +118,7 @@ def serving(
     """Start `stele serve` with these flags on a free port; stopped with SIGTERM at the end.
 
     One worker is forked from a process that has loaded the server, unless a variable is for Python itself; several
-    start anew.
+    start anew, and all of them serve when the block begins.
 
     output takes what the server prints; None: it goes where that of the tests goes.
     """
@@ -91,27 +126,36 @@ def serving(
     arguments = ["serve", "--port", str(port), "--log-level", "warning", *flags]
     variables = {**os.environ, **(environ or {})}
     process: Process
-    if can_fork() and "--workers" not in flags and not any(name.startswith(NEEDS_START) for name in environ or {}):
-        process = get_fork_server().start_command(arguments, folder, variables, output)
-    else:
-        command = [sys.executable, "-m", "stele.cli", *arguments]
-        process = subprocess.Popen(
-            command, cwd=folder, env=variables, start_new_session=True, stdout=output, stderr=output
-        )
-    url = f"http://127.0.0.1:{port}"
-    try:
+    with ExitStack() as stack:
+        started = None
+        if "--workers" in flags and "NOTIFY_SOCKET" not in variables:
+            started = stack.enter_context(listen_to_workers())
+            variables["NOTIFY_SOCKET"] = started.address
+        if can_fork() and "--workers" not in flags and not any(name.startswith(NEEDS_START) for name in environ or {}):
+            process = get_fork_server().start_command(arguments, folder, variables, output)
+        else:
+            command = [sys.executable, "-m", "stele.cli", *arguments]
+            process = subprocess.Popen(
+                command, cwd=folder, env=variables, start_new_session=True, stdout=output, stderr=output
+            )
+        stack.callback(_end, process)
+        url = f"http://127.0.0.1:{port}"
         wait_ready(url, process)
+        if started is not None:
+            started.wait_for(int(flags[flags.index("--workers") + 1]))
         yield Running(url, process)
-    finally:
-        process.send_signal(signal.SIGTERM)
-        try:
-            process.wait(60)
-        except subprocess.TimeoutExpired:
-            os.killpg(process.pid, signal.SIGKILL)
-            raise
 
 
-def wait_ready(url: str, process: Process, seconds: float = 120.0) -> None:
+def _end(process: Process) -> None:
+    process.send_signal(signal.SIGTERM)
+    try:
+        process.wait(120)
+    except subprocess.TimeoutExpired:
+        os.killpg(process.pid, signal.SIGKILL)
+        raise
+
+
+def wait_ready(url: str, process: Process, seconds: float = 240.0) -> None:
     """Return when the server says that it is ready."""
     until = time.monotonic() + seconds
     while time.monotonic() < until:

@@ -71,12 +71,12 @@ class Terminal:
             env=environ,
             dimensions=(40, columns),
             encoding="utf-8",
-            timeout=60,
+            timeout=180,
         )
         self._shell.delaybeforesend = None
         self._shell.expect(_PROMPT)
 
-    def type(self, lines: str, *, seconds: float = 60.0) -> Shown:
+    def type(self, lines: str, *, seconds: float = 180.0) -> Shown:
         """Type lines, each when the shell asks for one, and return what their commands show."""
         raw = ""
         for line in lines.splitlines():
@@ -85,7 +85,7 @@ class Terminal:
                 raw += self._shell.before
         return Shown(raw, int(self._shell.match[1]))
 
-    def start(self, line: str, until: str, *, seconds: float = 60.0) -> Shown:
+    def start(self, line: str, until: str, *, seconds: float = 180.0) -> Shown:
         """Type a command that goes on running, and return what it shows until it shows a text."""
         self._send(line)
         self._shell.expect_exact(until, timeout=seconds)
@@ -113,7 +113,11 @@ class Terminal:
 
     def __exit__(self, *_: object) -> None:
         """Close the terminal, which ends what runs in it."""
-        self._shell.close(force=True)
+        try:
+            self._shell.close(force=True)
+        except pexpect.ExceptionPexpect:  # it was killed, but not gone within a tenth of a second
+            self._shell.ptyproc.wait()
+            self._shell.close(force=True)
 
 
 @contextmanager

@@ -47,8 +47,8 @@ class TokenIssuer:
     def rotate_key(self) -> None:
         """Sign with a new key from now on, and tell of that one only."""
         self._number += 1
-        self.key_id = f"key-{self._number}"
-        self.key = rsa.generate_private_key(65537, 2048)
+        key = rsa.generate_private_key(65537, 2048)
+        self.key_id, self.key = f"key-{self._number}", key  # together: a thread may be answering who asks for it
 
     @property
     def key_set(self) -> dict[str, Any]:

@@ -11,6 +11,8 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, NamedTuple, Self
 from urllib.parse import unquote
 
+from tests.support.server_process import free_port
+
 
 class Delivery(NamedTuple):
     """An event that came, its headers (names in lower case), and when (`time.monotonic`)."""
@@ -30,7 +32,7 @@ class Webhook:
 
     Args:
         allowed: What it answers to the question whether it takes events; '' is no.
-        port: To serve on; 0 takes a free one.
+        port: To serve on; 0 takes a free one, which is kept for a webhook that comes after this one.
     """
 
     def __init__(self, allowed: str = "*", port: int = 0) -> None:
@@ -68,7 +70,7 @@ class Webhook:
             def log_message(self, *args: Any) -> None:
                 """Say nothing."""
 
-        self._server = ThreadingHTTPServer(("127.0.0.1", port), Handler)
+        self._server = ThreadingHTTPServer(("127.0.0.1", port or free_port()), Handler)
         self._server.daemon_threads = True
         self.port = self._server.server_address[1]
         self.url = f"http://127.0.0.1:{self.port}/events"
@@ -81,7 +83,7 @@ class Webhook:
         self._server.shutdown()
         self._server.server_close()
 
-    def wait_for(self, count: int, seconds: float = 30.0) -> list[str]:
+    def wait_for(self, count: int, seconds: float = 120.0) -> list[str]:
         """Return the subjects of the events once there are so many. Raises `TimeoutError`."""
         with self._came:
             if not self._came.wait_for(lambda: len(self.deliveries) >= count, seconds):

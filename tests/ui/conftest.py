@@ -14,7 +14,7 @@ from tests.support.server_process import serving
 from tools.screenshots import WIDE, create_replications, fill_registry, find_pages, open_browser, prepare_files
 
 HERE = Path(__file__).parent
-expect.set_options(timeout=30_000)  # five seconds are too few for a page on a busy machine
+expect.set_options(timeout=90_000)  # five seconds are too few for a page on a busy machine
 
 
 def install_packages(folder: Path) -> Path:
@@ -55,7 +55,7 @@ def browser() -> Iterator[Browser]:
 def context(browser: Browser) -> Iterator[BrowserContext]:
     """A fresh profile in a wide window with the light theme."""
     made = browser.new_context(viewport={"width": WIDE, "height": 900}, color_scheme="light")
-    made.set_default_timeout(30_000)
+    made.set_default_timeout(90_000)
     yield made
     made.close()
 

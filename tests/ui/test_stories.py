@@ -23,7 +23,7 @@ def open_page(browser: Browser, *, width: int = WIDE, dark: bool = False, script
         color_scheme="dark" if dark else "light",
         java_script_enabled=scripts,
     )
-    context.set_default_timeout(30_000)
+    context.set_default_timeout(90_000)
     yield context.new_page()
     context.close()
 

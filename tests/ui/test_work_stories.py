@@ -231,7 +231,7 @@ def test_why_was_this_refused_yesterday(browser: Browser, tmp_path: Path, script
             made = httpx.post(f"{running.url}/subjects/orders/versions", json=sent, auth=("ann", "one"), timeout=60)
             assert made.status_code == status, made.text
         context = browser.new_context(java_script_enabled=scripts)
-        context.set_default_timeout(30_000)
+        context.set_default_timeout(90_000)
         page = context.new_page()
         page.goto(f"{running.url}/ui")
         page.get_by_label("User").fill("ann")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import sys
 
+import httpx
 import pytest
 from schema_registry.client import AsyncSchemaRegistryClient, SchemaRegistryClient
 from schema_registry.client.errors import ClientError
@@ -21,11 +22,12 @@ TWO = AvroSchema(
 )
 BAD = AvroSchema({"type": "record", "name": "R", "fields": [{"name": "a", "type": "string"}]})
 JSON = JsonSchema({"type": "object", "properties": {"a": {"type": "integer"}}, "additionalProperties": False})
+PATIENCE = httpx.Timeout(120)
 
 
 def synchronous(url: str) -> None:
     """Register, evolve, look up, check, encode, decode, delete."""
-    client = SchemaRegistryClient(url)
+    client = SchemaRegistryClient(url, timeout=PATIENCE)
     first = client.register("psrc", ONE)
     second = client.register("psrc", TWO)
     assert first != second
@@ -38,7 +40,7 @@ def synchronous(url: str) -> None:
     assert client.test_compatibility("psrc", TWO)
     assert not client.test_compatibility("psrc", BAD)
     with pytest.raises(ClientError) as refused:
-        SchemaRegistryClient(url).register("psrc", BAD)
+        SchemaRegistryClient(url, timeout=PATIENCE).register("psrc", BAD)
     assert refused.value.http_code == 409
     assert client.update_compatibility("NONE", "psrc")
     assert client.get_compatibility("psrc") == "NONE"
@@ -49,7 +51,7 @@ def synchronous(url: str) -> None:
     assert avro.decode_message(avro.encode_record_with_schema("psrc", TWO, {"a": 1, "b": "x"})) == {"a": 1, "b": "x"}
     json = JsonMessageSerializer(client)
     message = json.encode_record_with_schema("psrc-json", JSON, {"a": 3})
-    assert JsonMessageSerializer(SchemaRegistryClient(url)).decode_message(message) == {"a": 3}
+    assert JsonMessageSerializer(SchemaRegistryClient(url, timeout=PATIENCE)).decode_message(message) == {"a": 3}
 
     assert client.delete_version("psrc", 1) == 1
     assert client.delete_subject("psrc") == [2]
@@ -58,7 +60,7 @@ def synchronous(url: str) -> None:
 
 async def asynchronous(url: str) -> None:
     """The same with the awaited client."""
-    client = AsyncSchemaRegistryClient(url)
+    client = AsyncSchemaRegistryClient(url, timeout=PATIENCE)
     first = await client.register("psrc-async", ONE)
     await client.register("psrc-async", TWO)
     assert await client.get_versions("psrc-async") == [1, 2]
