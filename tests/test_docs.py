@@ -39,6 +39,7 @@ EXECUTED_WITHOUT_BROKER = [
 SUBJECT = re.compile(r"\b[a-z][\w-]*-(?:value|key)\b")
 
 
+@pytest.mark.timeout(900)
 @pytest.mark.parametrize("page", EXECUTED_WITHOUT_BROKER, ids=lambda page: str(page.relative_to(ROOT)))
 def test_snippets_run(page: Path, tmp_path: Path, java_machine: JavaMachine) -> None:
     """A page works in an empty folder with a fresh server: every block, in order, and what the page shows."""

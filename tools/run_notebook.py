@@ -40,7 +40,12 @@ def run_notebook(path: Path, variables: Mapping[str, str] | None = None) -> Any:
     notebook: Any = nbformat.read(path, as_version=4)
     environ = os.environ | {"PYSPARK_PYTHON": sys.executable, "SPARK_LOCAL_IP": "127.0.0.1"} | dict(variables or {})
     client = NotebookClient(
-        notebook, timeout=1200, resources={"metadata": {"path": str(path.parent)}}, record_timing=False
+        notebook,
+        startup_timeout=600,
+        timeout=1200,
+        iopub_timeout=300,  # after which nbclient leaves outputs out, without an error
+        resources={"metadata": {"path": str(path.parent)}},
+        record_timing=False,
     )
     client.execute(env=environ)
     return notebook

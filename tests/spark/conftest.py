@@ -5,13 +5,21 @@ from __future__ import annotations
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
 from tests.spark.local_registry import LocalRegistry
-from tests.support.server_process import free_port
 
 from stele.spark import local_session
+from stele.spark.pipeline.sinks.sql_table import get_jvm
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Sessions, brokers and processes may take long to start on a busy machine; a test's own limit goes before this."""
+    for item in items:
+        if Path(__file__).parent in item.path.parents:
+            item.add_marker(pytest.mark.timeout(900))
 
 
 @pytest.fixture(scope="session")
@@ -22,19 +30,26 @@ def spark() -> Iterator[SparkSession]:
         spark__sql__execution__arrow__maxRecordsPerBatch="500",
         spark__plugins="org.apache.spark.sql.connect.SparkConnectPlugin",
         spark__connect__grpc__binding__address="127.0.0.1",
-        spark__connect__grpc__binding__port=str(free_port()),
+        spark__connect__grpc__binding__port="0",
     )
     yield session
     session.stop()
 
 
+@pytest.fixture(scope="session")
+def connect_address(spark: SparkSession) -> str:
+    """The address of the session's server of Spark Connect, which took a free port when it started."""
+    service = get_jvm(spark).org.apache.spark.sql.connect.service
+    port = getattr(getattr(service, "SparkConnectService$"), "MODULE$").localPort()  # a Scala object
+    return f"sc://127.0.0.1:{port}"
+
+
 @pytest.fixture
-def run_over_connect(spark: SparkSession) -> Callable[[str], list[str]]:
+def run_over_connect(connect_address: str) -> Callable[[str], list[str]]:
     """Runs a script in a process of its own whose `spark` is a session of Spark Connect; its lines of output."""
-    port = spark.conf.get("spark.connect.grpc.binding.port")
     start = f"""
 from pyspark.sql import SparkSession
-spark = SparkSession.builder.remote("sc://127.0.0.1:{port}").getOrCreate()
+spark = SparkSession.builder.remote("{connect_address}").getOrCreate()
 """
 
     def run(script: str) -> list[str]:

@@ -50,5 +50,5 @@ class LocalRegistry(RegistryBox):
         self.fail(path, status=503, times=-1)
 
     def _call(self, method: str, path: str, body: Any = None) -> Any:
-        answer = httpx.request(method, self.url + path, json=body).raise_for_status()
+        answer = httpx.request(method, self.url + path, json=body, timeout=120).raise_for_status()
         return answer.json() if answer.content else None

@@ -386,7 +386,7 @@ class SinkSuite:
 
 
 CHILD = """
-import json, os, sys
+import json, os, signal, sys
 import msgspec
 from stele.spark import local_session
 from stele.spark.pipeline.config import TableConfig
@@ -394,14 +394,15 @@ from stele.spark.pipeline.sinks import open_sink
 
 conf, config, name = json.loads(sys.argv[1])
 spark = local_session("killed", 1, **conf)
-victims = [spark._jvm.java.lang.ProcessHandle.current().pid(), os.getpid()]
+machine, driver = spark._jvm.java.lang.ProcessHandle.current().pid(), os.getpid()
 
 def deadly(batches):
     for batch in batches:
         yield batch
         if max(batch.column("id").to_pylist()) == 13:
-            for victim in victims:
-                os.kill(victim, 9)
+            os.kill(machine, signal.SIGSTOP)  # neither notices that the other one dies
+            os.kill(driver, signal.SIGKILL)
+            os.kill(machine, signal.SIGKILL)
 
 rows = spark.range(10, 14, 1, 2).selectExpr("id", "concat('text ', id) AS text")
 table = open_sink(spark, msgspec.convert(config, TableConfig), name)

@@ -88,12 +88,13 @@ class Project:
 
 
 @pytest.fixture(scope="module")
-def process(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Iterator[subprocess.Popen[str]]:
+def process(
+    spark: SparkSession, connect_address: str, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[subprocess.Popen[str]]:
     """One process for all runs, a client of the session's server of Spark Connect, with a database of its own."""
     home = tmp_path_factory.mktemp("pipelines")
-    server = f"sc://127.0.0.1:{spark.conf.get('spark.connect.grpc.binding.port')}"
     spark.sql(f"CREATE DATABASE {DATABASE} LOCATION '{home / 'warehouse'}'")
-    command = [sys.executable, str(Path(__file__).with_name("pipelines_process.py")), server, DATABASE]
+    command = [sys.executable, str(Path(__file__).with_name("pipelines_process.py")), connect_address, DATABASE]
     with (home / "log").open("w", encoding="utf-8") as log:
         started = subprocess.Popen(
             command, cwd=home, env=ENVIRON, text=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log

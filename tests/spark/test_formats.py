@@ -147,9 +147,9 @@ def test_streams_fetch_ids_when_they_come_and_survive_outages(
     source, sink, checkpoint = tmp_path / "in", tmp_path / "out", tmp_path / "checkpoint"
     drop(source, "1.parquet", [order(1, 1, 1)])
 
-    def run() -> None:
+    def run(patience: float = 60) -> None:
         stream = spark.readStream.schema("value binary").parquet(str(source))
-        df = from_registry(stream, subject=SUBJECT, registry=registry.url, reader=json.dumps(V2), patience=0)
+        df = from_registry(stream, subject=SUBJECT, registry=registry.url, reader=json.dumps(V2), patience=patience)
         writer = df.select("value.id").writeStream.option("checkpointLocation", str(checkpoint))
         query = writer.format("parquet").trigger(availableNow=True).start(str(sink))
         query.awaitTermination()
@@ -166,7 +166,7 @@ def test_streams_fetch_ids_when_they_come_and_survive_outages(
     registry.add("elsewhere", V3)
     registry.break_down("/schemas/ids/3")
     with pytest.raises(StreamingQueryException, match="on purpose"):
-        run()
+        run(patience=0)
     assert read_ids() == [1, 2, 3]
     registry.heal()
     run()

@@ -88,7 +88,7 @@ def test_a_running_query_gains_columns(spark: SparkSession, registry: LocalRegis
         _until(lambda: len(seen) == 3)
     finally:
         stop.set()
-        runner.join(120)
+        runner.join(240)
     assert [report.versions for report in seen] == [{SUBJECT: number} for number in (1, 2, 3)]
     assert [report.rows for report in seen] == [10, 2, 3]
     assert [report.columns_added for report in seen[1:]] == [("at",), ("place.country", "note", "places")]
@@ -122,7 +122,7 @@ def test_a_running_query_gains_columns(spark: SparkSession, registry: LocalRegis
 
 
 def _until(done: object) -> None:
-    deadline = time.monotonic() + 120
+    deadline = time.monotonic() + 240
     while not done():  # type: ignore[operator]  # a condition
         assert time.monotonic() < deadline, "the pipeline did not get there"
         time.sleep(0.1)

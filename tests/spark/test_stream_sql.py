@@ -51,7 +51,7 @@ def collect_stream(df: DataFrame) -> list[tuple[Any, ...]]:
     """What a streaming DataFrame gives until all there is is read, in order."""
     assert df.isStreaming
     query = df.writeStream.format("memory").queryName("seen").trigger(availableNow=True).start()
-    assert query.awaitTermination(120)
+    assert query.awaitTermination(240)
     return rows(df.sparkSession.table("seen"))
 
 
@@ -457,7 +457,11 @@ def test_names_and_values_cannot_break_out(spark: SparkSession, orders: Path) ->
         sql(spark, f"CREATE STREAM s WITH (path={quote_string(str(orders))}, subject='x''); DROP VIEW y; --')")
 
 
-@settings(max_examples=scale_examples(10), suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@settings(
+    max_examples=scale_examples(10),
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
+    deadline=None,
+)
 @given(st.lists(st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0")), min_size=1, max_size=20))
 def test_spark_reads_literals_as_they_are_meant(spark: SparkSession, values: list[str]) -> None:
     """The strings this package writes and reads are, to Spark, the same strings."""

@@ -54,11 +54,18 @@ def running(file: Path, *, log: Path) -> subprocess.Popen[bytes]:
 
 
 def register(registry: str, subject: str, schema: object) -> int:
-    """Register an Avro schema and say its id."""
+    """Register an Avro schema and say its id. Raises `OSError` when the registry is away, or not ready yet."""
     answer = call(f"{registry}/subjects/{subject}/versions", "POST", {"schema": json.dumps(schema)})
+    if answer.status == 503:
+        raise ConnectionError(f"the registry is not ready: {answer.body}")
     assert answer.status == 200, answer
     number: int = answer.body["id"]
     return number
+
+
+def open_producer(broker: str) -> Producer:
+    """A producer whose records are there once, in their order, also when it sends them again to a slow broker."""
+    return Producer({"bootstrap.servers": broker, "enable.idempotence": True})
 
 
 def send(producer: Producer, topic: str, records: Iterable[bytes | None]) -> None:
@@ -66,4 +73,4 @@ def send(producer: Producer, topic: str, records: Iterable[bytes | None]) -> Non
     for number, record in enumerate(records):
         producer.produce(topic, record, key=str(number))
         producer.poll(0)
-    assert producer.flush(60) == 0
+    assert producer.flush(240) == 0

@@ -16,10 +16,9 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]  # documented there
 from pyspark.sql import SparkSession
-from tests.spark.lakehouse.stack import pipeline_file, register, running, send
+from tests.spark.lakehouse.stack import open_producer, pipeline_file, register, running, send
 from tests.spark.orders import V1, V2, V3, order
 from tests.support.kafka import kafka
 from tests.support.server_process import free_port, wait_ready
@@ -33,6 +32,7 @@ pytestmark = pytest.mark.servers
 BATCHES = int(os.environ.get("STELE_CHAOS_BATCHES", "36"))
 """200 are the long form; each costs about two seconds, each kill about twenty."""
 PER_BATCH = 40
+LEAST_KILLS = 4
 WAIT = 900  # seconds
 SUBJECT, TOPIC = "orders-value", "orders"
 TABLE = 'name = "shop.orders"'
@@ -86,7 +86,7 @@ class Sender(threading.Thread):
 
     def __init__(self, broker: str, registry: Restarting, first: int) -> None:
         super().__init__()
-        self._producer = Producer({"bootstrap.servers": broker})
+        self._producer = open_producer(broker)
         self._registry = registry
         self._ids = [first]
         self._chance = random.Random(7)
@@ -117,9 +117,12 @@ class Sender(threading.Thread):
 def _kill_again_and_again(
     file: Path, log: Path, journal: BatchJournal, registry: Restarting, going: Callable[[], bool]
 ) -> int:
-    """Run the pipeline until all is sent, with SIGKILL after some batches, at any moment; how often it was killed."""
+    """Run the pipeline until all is sent, with SIGKILL after some batches, at any moment; how often it was killed.
+
+    That is at least `LEAST_KILLS` times: a pipeline that got far before its first kills is killed when it starts again.
+    """
     chance, kills = random.Random(11), 0
-    while going():
+    while going() or kills < LEAST_KILLS:
         process = running(file, log=log)
         enough = journal.read_totals().through + chance.randint(1, max(BATCHES // 6, 9))
         until = time.monotonic() + WAIT
@@ -146,7 +149,7 @@ def test_every_record_arrives_once(spark: SparkSession, tmp_path: Path) -> None:
             admin = AdminClient({"bootstrap.servers": broker})  # gone before its answer, it would not hear it
             admin.create_topics([NewTopic(TOPIC, num_partitions=3)])[TOPIC].result(60)
             sender = Sender(broker, registry, register(registry.url, SUBJECT, V1))
-            source = f'topics = ["{TOPIC}"]\nmax_records_per_trigger = {PER_BATCH}\npatience = 60'
+            source = f'topics = ["{TOPIC}"]\nmax_records_per_trigger = {PER_BATCH}\npatience = 600'
             often = '[trigger]\ninterval = "0 seconds"'
             file = pipeline_file(tmp_path, "delta", broker, registry.url, source=source, table=TABLE, more=often)
             log = tmp_path / "pipeline.log"
@@ -159,7 +162,7 @@ def test_every_record_arrives_once(spark: SparkSession, tmp_path: Path) -> None:
                 registry,
                 lambda: sender.is_alive() or journal.read_totals().through < BATCHES * 9 // 10,
             )
-            assert kills > 3
+            assert kills >= LEAST_KILLS
             sender.join()
             file.write_text(file.read_text().replace('interval = "0 seconds"', "available_now = true"))
             assert running(file, log=log).wait(WAIT) == 0, log.read_text()[-4000:]

@@ -6,9 +6,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from confluent_kafka import Producer
 from pyspark.sql import SparkSession
-from tests.spark.lakehouse.stack import KINDS, pipeline_file, register, send
+from tests.spark.lakehouse.stack import KINDS, open_producer, pipeline_file, register, send
 from tests.spark.orders import V1, V2, V3, datum, frame_record, order
 from tests.support.kafka import kafka
 from tests.support.server_process import serving
@@ -64,7 +63,7 @@ def test_topics_become_tables(spark: SparkSession, broker: str, registry: str, t
     """
     space = kind.replace("-", "_")
     orders, customers = f"{space}-orders", f"{space}-customers"
-    producer = Producer({"bootstrap.servers": broker})
+    producer = open_producer(broker)
     first = register(registry, f"{orders}-value", V1)
     customer = register(registry, f"{customers}-value", CUSTOMER)
     send(producer, orders, [order(1, first, number) for number in range(40)])

@@ -6,9 +6,8 @@ from pathlib import Path
 from threading import Event
 
 import pytest
-from confluent_kafka import Producer
 from pyspark.sql import SparkSession
-from tests.spark.lakehouse.stack import register, send
+from tests.spark.lakehouse.stack import open_producer, register, send
 from tests.spark.orders import V1, order
 from tests.support.kafka import kafka
 from tests.support.server_process import serving
@@ -24,7 +23,7 @@ pytestmark = pytest.mark.servers
 def test_the_first_file_runs_and_lag_is_known(spark: SparkSession, tmp_path: Path) -> None:
     """The file for Kafka and Delta runs as it is, and after a stop the records no batch has had are counted."""
     with kafka(tmp_path) as broker, serving(folder=tmp_path) as registry:
-        producer = Producer({"bootstrap.servers": broker})
+        producer = open_producer(broker)
         for topic in ("orders", "returns"):
             number = register(registry.url, f"{topic}-value", V1)
             send(producer, topic, [order(1, number, each) for each in range(20)])

@@ -9,9 +9,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from confluent_kafka import Producer
 from pyspark.sql import DataFrame, SparkSession
-from tests.spark.lakehouse.stack import register, send, spark_settings
+from tests.spark.lakehouse.stack import open_producer, register, send, spark_settings
 from tests.spark.orders import V1, V2, V3, order
 from tests.support.kafka import kafka
 from tests.support.server_process import serving
@@ -41,7 +40,7 @@ def read_stream(df: DataFrame) -> list[tuple[object, ...]]:
     """What a streaming DataFrame gives until all there is is read."""
     assert df.isStreaming
     query = df.writeStream.format("memory").queryName("seen").trigger(availableNow=True).start()
-    assert query.awaitTermination(120)
+    assert query.awaitTermination(240)
     return sorted(tuple(row) for row in df.sparkSession.table("seen").collect())
 
 
@@ -50,7 +49,7 @@ def test_a_topic_is_a_table(spark: SparkSession, broker: str, registry: str) -> 
 
     A version that comes between two SELECTs shows. Bad records are in a table of their own, with where they were.
     """
-    producer = Producer({"bootstrap.servers": broker})
+    producer = open_producer(broker)
     first = register(registry, "orders-value", V1)
     send(producer, "orders", [order(1, first, number) for number in range(3)])
     sql(spark, "CREATE STREAM orders WITH (topic=orders, mode=deadletter)")
@@ -76,7 +75,7 @@ def test_a_topic_is_a_table(spark: SparkSession, broker: str, registry: str) -> 
 def test_declared_columns_and_starting_offsets(spark: SparkSession, broker: str, registry: str) -> None:
     """Columns of record and topic are declared side by side, a key as text; offsets say where reading begins."""
     number = register(registry, "places-value", V1)
-    send(Producer({"bootstrap.servers": broker}), "places", [order(1, number, each) for each in range(4)])
+    send(open_producer(broker), "places", [order(1, number, each) for each in range(4)])
     script(
         spark,
         f"""CREATE TABLE places (id BIGINT, _key VARCHAR, _offset BIGINT,)
@@ -96,7 +95,7 @@ def test_insert_into_a_topic(spark: SparkSession, broker: str, registry: str) ->
     register(registry, "copies-value", V1)
     register(registry, "source-value", V1)
     for wire in ("confluent", "confluent-header"):
-        send(Producer({"bootstrap.servers": broker}), f"copies-{wire}", [])
+        send(open_producer(broker), f"copies-{wire}", [])
         script(
             spark,
             f"""CREATE STREAM `copies {wire}` WITH (topic='copies-{wire}', subject='copies-value', wire='{wire}');
@@ -110,7 +109,7 @@ def test_insert_into_a_topic(spark: SparkSession, broker: str, registry: str) ->
 def test_the_shell_reads_a_topic(spark: SparkSession, broker: str, registry: str, folder: Path) -> None:
     """`stele sql` with the connector's jars prints the rows of a topic, in batch and streaming."""
     number = register(registry, "shell-value", V1)
-    send(Producer({"bootstrap.servers": broker}), "shell", [order(1, number, 5)])
+    send(open_producer(broker), "shell", [order(1, number, 5)])
     text = "CREATE STREAM s WITH (topic=shell, extras=false); SELECT id FROM s; SELECT STREAM id FROM s"
     more = {"spark.jars": spark_settings(folder)["spark.jars"], "stele.bootstrap": broker}
     conf = [part for name, value in more.items() for part in ("--conf", f"{name}={value}")]
