@@ -30,29 +30,34 @@ class ServerTls:
 
     def __init__(self, settings: ServerSettings) -> None:
         self._settings = settings
+        names = (settings.tls_certificate, settings.tls_key, settings.tls_client_ca)
+        self._files = [WatchedFile(Path(name)) for name in names if name]  # first: a change from now on is seen
+        self._reason = ""
+        """Why the last reload failed; '' where it did not."""
         self._now = _make_context(settings)
-        self._certificate_files = [
-            WatchedFile(Path(name)) for name in (settings.tls_certificate, settings.tls_key) if name
-        ]
-        self._authority_file = WatchedFile(Path(settings.tls_client_ca)) if settings.tls_client_ca else None
         self.context = self._now
         """What listens."""
         self.context.sni_callback = self._hand_over  # OpenSSL asks also where a client names no server.
 
     def reload_when_changed(self) -> None:
-        """Give new connections what the files have now. Files that do not fit leave everything as it was."""
-        has_new_authorities = self._authority_file is not None and self._authority_file.has_changed()
-        changed = [file for file in self._certificate_files if file.has_changed()]
-        if not changed and not has_new_authorities:
+        """Give new connections what the files have now.
+
+        Files that do not fit, or cannot be read, leave everything as it was; they are read again at each call.
+        """
+        changed = [file for file in self._files if file.has_changed()]
+        if not changed and not self._reason:
             return
         try:
             context = _make_context(self._settings)
         except InvalidRequest as error:
-            _logger.error("certificates not reloaded", reason=str(error))
+            if str(error) != self._reason:
+                self._reason = str(error)
+                _logger.error("certificates not reloaded", reason=self._reason)
             return
         # Files that changed together may have been read one by one: the whole is as new as the newest.
-        context.authorities_since = time.time() if self._authority_file is not None else 0.0
+        context.authorities_since = time.time() if self._settings.tls_client_ca else 0.0
         self._now = context
+        self._reason = ""
         _logger.info(
             "certificates reloaded", file=self._settings.tls_certificate, authorities=self._settings.tls_client_ca
         )

@@ -11,9 +11,11 @@ from pathlib import Path
 from typing import NamedTuple
 
 import pytest
+from structlog.testing import capture_logs
 from tests.support.certificates import write_certificates
 
 from stele.errors import InvalidRequest
+from stele.server import tls
 from stele.server.settings import ServerSettings
 from stele.server.tls import ServerTls, has_outlived_authorities
 from stele.service import watched_file
@@ -123,6 +125,28 @@ async def test_what_does_not_fit_changes_nothing(server: TlsServer) -> None:
     assert (await server.connect(new))[0] == b"", "the key of the certificate is missing still"
     server.replace("server.key")
     assert (await server.connect(new))[0] == b"known"
+
+
+async def test_files_that_could_not_be_read_are_read_again(server: TlsServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A process without a free descriptor takes new certificates as soon as it has one; one line for each reason."""
+    make_context, refusals = tls._make_context, iter(["no descriptor", "no descriptor", "no memory"])
+
+    def refuse(settings: ServerSettings) -> tls.ServerContext:
+        for refusal in refusals:
+            raise InvalidRequest(refusal)
+        return make_context(settings)
+
+    monkeypatch.setattr(tls, "_make_context", refuse)
+    with capture_logs() as lines:
+        server.replace("ca.pem")
+        for _ in range(4):
+            server.tls.reload_when_changed()
+    assert [(line["event"], line.get("reason")) for line in lines] == [
+        ("certificates not reloaded", "no descriptor"),
+        ("certificates not reloaded", "no memory"),
+        ("certificates reloaded", None),
+    ]
+    assert (await server.connect(make_client(server.other, ssl.TLSVersion.TLSv1_3)))[0] == b"known"
 
 
 def test_unusable_files_end_the_start(tmp_path: Path) -> None:
