@@ -1,8 +1,8 @@
 """The process that makes calls for `work_processes`: one after the other, until nobody asks any more.
 
 Both directions carry pickled messages with their length in front: a call, and its outcome. Before that may come how far
-its comparisons are. Both ends are the same program under the same user; what strangers send is data within a call, and
-never unpickled.
+its comparisons are, and before all calls that there are none yet: the process has started. Both ends are the same
+program under the same user; what strangers send is data within a call, and never unpickled.
 """
 
 from __future__ import annotations
@@ -66,6 +66,7 @@ def main(seconds: int, memory: int) -> None:
     calls = sys.stdin.buffer
     answers = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)  # what a library prints is no answer
+    write_frame(answers, pickle.dumps(ComparisonProgress()))
     while (message := read_frame(calls)) is not None:
         signal.alarm(seconds)
         with track_progress(_ReportedProgress(answers)):

@@ -51,7 +51,7 @@ class WorkProcesses:
         return 0 < self._long_bytes <= size
 
     def run_call(self, call: Callable[[], T]) -> T:
-        """Make a call in a process, and wait for its result in this thread; interrupting that kills the process.
+        """Make a call in a process, and wait for its result in this thread; interrupting that ends the call.
 
         Everything in the call has to be importable, and its result and errors plain data.
 
@@ -92,15 +92,16 @@ class WorkProcesses:
         """The outcome in a process. One that made other calls before may have ended after the last of them."""
         while True:
             process = self._take_process()
-            is_fresh = process.answered == 0
+            try:
+                process.wait_until_started()
+            except BaseException:  # interrupted: the next call need not wait for all of the start again
+                self._keep_process(process)
+                raise
             outcome = process.ask(message, current_progress())
             if outcome is not None:
-                if self._is_closed:
-                    process.close()
-                else:
-                    self._idle.append(process)
+                self._keep_process(process)
                 return outcome
-            if is_fresh:
+            if not process.was_idle:
                 raise Unavailable("the process that did the work was killed")
 
     def _take_process(self) -> _Process:
@@ -109,17 +110,30 @@ class WorkProcesses:
         except IndexError:
             return _Process(*self._bounds)
 
+    def _keep_process(self, process: _Process) -> None:
+        if self._is_closed:
+            process.close()
+        else:
+            process.was_idle = True
+            self._idle.append(process)
+
 
 class _Process(WorkerProcess):
     """One process; one thread at a time uses it."""
 
     def __init__(self, seconds: int, memory: int) -> None:
-        self.answered = 0
+        self.was_idle = False
+        self._has_reported = False
         paths = [path for path in sys.path if path]
         try:
             super().__init__(process_launcher.__file__, json.dumps([paths, seconds, memory]))
         except OSError as error:
             raise Unavailable("a process for the work could not be started") from error
+
+    def wait_until_started(self) -> None:
+        """Wait for what the process writes when it takes calls, or for its end; reads nothing of it."""
+        while not self._has_reported and not self._has_output():
+            pass
 
     def ask(self, message: bytes, progress: ComparisonProgress) -> CallOutcome | None:
         """Return the outcome of a call; None when the process ended instead. Says to progress how far the call is."""
@@ -127,6 +141,8 @@ class _Process(WorkerProcess):
         try:
             with contextlib.suppress(OSError):  # the process is gone
                 write_frame(self.input, message)
+                if not self._has_reported:
+                    self._has_reported = self._read_answer() is not None
                 while outcome is None and (answer := self._read_answer()) is not None:
                     if isinstance(answer, ComparisonProgress):
                         progress.take_over(answer)
@@ -135,7 +151,6 @@ class _Process(WorkerProcess):
         finally:
             if outcome is None:  # also when the thread was interrupted: nobody else may get this outcome
                 self.close()
-        self.answered += 1
         return outcome
 
     def _read_answer(self) -> ComparisonProgress | CallOutcome | None:
@@ -145,12 +160,16 @@ class _Process(WorkerProcess):
 
     def _read_exactly(self, size: int) -> bytes | None:
         """Read so many bytes, None when the process has ended; past the buffer, which hides what has come already."""
-        descriptor, found = self.output.fileno(), bytearray()
+        found = bytearray()
         while len(found) < size:
-            while not select.select([descriptor], [], [], _LOOK_SECONDS)[0]:
+            while not self._has_output():
                 pass
-            data = os.read(descriptor, min(size - len(found), _MOST_READ))
+            data = os.read(self.output.fileno(), min(size - len(found), _MOST_READ))
             if not data:
                 return None
             found += data
         return bytes(found)
+
+    def _has_output(self) -> bool:
+        """Wait a moment for something to read, or the end of the process."""
+        return bool(select.select([self.output.fileno()], [], [], _LOOK_SECONDS)[0])

@@ -8,15 +8,17 @@ import signal
 import time
 from collections.abc import Iterator
 from functools import partial
+from pathlib import Path
 
 import pytest
 
 from stele.core.findings import Finding
 from stele.errors import MalformedSchema, TooLarge, Unavailable
+from stele.service import process_launcher
 from stele.service.convert import SchemaRequest, list_fields
 from stele.service.progress import current_progress, track_progress
 from stele.service.threads import WorkThreads
-from stele.service.work_processes import WorkProcesses
+from stele.service.work_processes import WorkProcesses, _Process
 
 
 @pytest.fixture(scope="module")
@@ -109,13 +111,52 @@ async def test_a_call_that_nobody_waits_for_is_killed() -> None:
     loop = asyncio.get_running_loop()
     pid = await loop.run_in_executor(threads, made.run_call, os.getpid)
     asleep = asyncio.ensure_future(loop.run_in_executor(threads, made.run_call, partial(time.sleep, 60)))
+    async with asyncio.timeout(120):
+        while made._slots._value:  # type: ignore[attr-defined]  # noqa: ASYNC110 - until it has the only place
+            await asyncio.sleep(0.01)
     waiting = asyncio.ensure_future(loop.run_in_executor(threads, made.run_call, os.getpid))
     await asyncio.sleep(0.3)
     assert not waiting.done(), "one call at a time"
     asleep.cancel()
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(120):
         assert await waiting != pid
     with pytest.raises(ProcessLookupError):
         os.kill(pid, 0)
+    threads.shutdown()
+    made.close()
+
+
+def make_start_wait(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Have processes begin to load when there is a file, whose path is returned."""
+    gate, script = folder / "open", folder / "slow.py"
+    launch = Path(process_launcher.__file__).read_text()
+    script.write_text(f"import os, time\nwhile not os.path.exists({str(gate)!r}):\n    time.sleep(0.01)\n{launch}")
+    monkeypatch.setattr(process_launcher, "__file__", str(script))
+    return gate
+
+
+async def test_a_process_starts_whoever_waits_for_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A call that is given up before its process has started leaves it to the next call."""
+    gate = make_start_wait(tmp_path, monkeypatch)
+    started: list[int] = []
+    start = _Process.__init__
+
+    def note_start(process: _Process, *bounds: int) -> None:
+        start(process, *bounds)
+        started.append(process._process.pid)
+
+    monkeypatch.setattr(_Process, "__init__", note_start)
+    threads, made = WorkThreads(2, 10, "tests"), WorkProcesses(1, 1, 60)
+    loop = asyncio.get_running_loop()
+    given_up = asyncio.ensure_future(loop.run_in_executor(threads, made.run_call, os.getpid))
+    async with asyncio.timeout(120):
+        while not started:  # noqa: ASYNC110
+            await asyncio.sleep(0.01)
+        await asyncio.sleep(0.3)
+        given_up.cancel()
+        while not made._slots._value:  # type: ignore[attr-defined]  # noqa: ASYNC110 - until its place is free
+            await asyncio.sleep(0.01)
+        gate.touch()
+        assert [await loop.run_in_executor(threads, made.run_call, os.getpid)] == started
     threads.shutdown()
     made.close()
