@@ -12,8 +12,9 @@ from tests.support.time_limit import limit_time
 from stele.core.findings import Finding, Severity
 from stele.core.ports import Format
 from stele.formats.jsonschema import JSON_SCHEMA, ParsedJsonSchema
+from stele.formats.jsonschema.containment import search
 from stele.formats.jsonschema.containment.document import BundledDocument, DocumentView, build_document
-from stele.formats.jsonschema.containment.provers import CanonicalProver, StructuralProver
+from stele.formats.jsonschema.containment.provers import PROVER, CanonicalProver, StructuralProver
 from stele.formats.jsonschema.containment.samples import sample_pattern
 from stele.formats.jsonschema.containment.search import PASSES, Search, SearchBudget
 from stele.formats.jsonschema.drafts import Draft
@@ -33,6 +34,13 @@ def parse(schema: Any, **references: Any) -> ParsedJsonSchema:
 def check(writer: Any, reader: Any, ruleset: str = "containment") -> list[Finding]:
     """Findings of two schemas given as values."""
     return JSON_SCHEMA.check(parse(reader), parse(writer), ruleset)
+
+
+@pytest.fixture
+def patience(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let steps alone end a search, and give a proof as long as it needs: their seconds are for machines at rest."""
+    monkeypatch.setattr(search, "LONGEST", 60.0)
+    monkeypatch.setattr(PROVER._engine, "_deadline", 60.0)
 
 
 REFUTED: list[tuple[Any, Any, str, str, str]] = [
@@ -223,6 +231,7 @@ def test_hostile_pairs_end(writer: Any, reader: Any) -> None:
         check(writer, reader)
 
 
+@pytest.mark.usefixtures("patience")
 def test_a_changed_type_among_types_that_hold_each_other_is_found() -> None:
     """In recursive schemas the one changed constant is shown in a small document; unchanged ones are proved."""
     (finding,) = check(_recursive_types(12, 11), _recursive_types(12, 99))
@@ -241,11 +250,12 @@ def test_what_is_plain_to_see_is_seen_at_a_glance(writer: Any, reader: Any) -> N
     """The first pass, a tenth of the steps before a proof, finds a place that was open and is no more."""
     old, new = (JSON_SCHEMA.parse(json.dumps(schema).encode(), {}) for schema in (writer, reader))
     reads, wrote = (DocumentView(build_document(each, Draft.DRAFT2020, formats=False)) for each in (new, old))
-    search = Search(reads, wrote, StructuralProver(reads, wrote), SearchBudget(100, time.monotonic() + 60), PASSES[0])
-    found = search.find_witness(lambda value: old.validator.is_valid(value) and not new.validator.is_valid(value))
+    glance = Search(reads, wrote, StructuralProver(reads, wrote), SearchBudget(100, time.thread_time() + 60), PASSES[0])
+    found = glance.find_witness(lambda value: old.validator.is_valid(value) and not new.validator.is_valid(value))
     assert found is not None
 
 
+@pytest.mark.usefixtures("patience")
 def test_one_changed_property_of_thousands_is_found() -> None:
     """Places the reader is proved to allow are not searched, so that a wide schema does not use up the steps."""
     wide = {"type": "object", "properties": {f"p{i}": {"type": "string", "maxLength": 100} for i in range(2_000)}}

@@ -258,7 +258,7 @@ def test_hostile_texts_are_refused_quickly(text: bytes) -> None:
 def test_ten_megabytes_pass_in_bounded_time() -> None:
     """A huge flat schema is read, listed and fingerprinted."""
     text = json.dumps({"properties": {f"p{i}": {"type": "string", "description": "x" * 50} for i in range(100_000)}})
-    with limit_time(40, time.monotonic):
+    with limit_time(40):
         parsed = parse(text.encode())
         assert len(JSON_SCHEMA.fields(parsed)) == 10_000
         JSON_SCHEMA.fingerprints(parsed)
@@ -313,7 +313,7 @@ def test_shared_definitions_do_not_multiply() -> None:
 def test_a_wide_object_is_compared_in_one_pass() -> None:
     """Twenty thousand properties of which one changed: one finding, in time that grows with the schema only."""
     text = json.dumps({"properties": {f"p{i}": {"type": "string"} for i in range(20_000)}})
-    with limit_time(15, time.monotonic):
+    with limit_time(15):
         other = parse(text.replace("string", "number", 1).encode())
         assert [finding.path for finding in JSON_SCHEMA.check(other, parse(text.encode()))] == ["#/properties/p0"]
 

@@ -43,8 +43,11 @@ from stele.formats.jsonschema.engine_process import EngineProcess
 from stele.formats.jsonschema.json_text import Json, to_hashable
 from stele.formats.jsonschema.patterns import BACKTRACK_LIMIT, PATTERN_SIZE_LIMIT
 
-DEADLINE = 1.0
-"""Seconds one proof by the canonical form may take; what takes longer counts as not proved."""
+DEADLINE = 5.0
+"""Seconds one proof by the canonical form may take on the wall clock; what takes longer counts as not proved.
+
+`engine_worker.PROCESSOR_LIMIT` comes first.
+"""
 
 _NUMBERS = {
     Draft.DRAFT4: jsonschema_rs.Draft4,
