@@ -38,11 +38,12 @@ class WorkerProcess:
         self.input = cast("BinaryIO", self._process.stdin)
         self.output = cast("BinaryIO", self._process.stdout)
         self.has_timed_out = False
-        """Whether `limit_time` killed the process."""
+        """Whether the last `limit_time` killed the process."""
 
     @contextlib.contextmanager
     def limit_time(self, seconds: float) -> Iterator[None]:
         """Kill the process when the block runs for longer; reading its output then ends."""
+        self.has_timed_out = False  # it may have been killed just after the last block
         alarm = threading.Timer(seconds, self._time_out)
         alarm.daemon = True
         alarm.start()
@@ -50,6 +51,7 @@ class WorkerProcess:
             yield
         finally:
             alarm.cancel()
+            alarm.join()  # from here on it kills nobody
 
     def _time_out(self) -> None:
         self.has_timed_out = True

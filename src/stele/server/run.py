@@ -52,6 +52,8 @@ _SWITCH_SECONDS = 0.001
 _LIFESPAN_MODULE = "on"
 """The module of uvicorn that logs that a start failed; the caller of `run_server` says why."""
 _NOTIFY_SECONDS = 1
+_WORKER_SECONDS = 30
+"""A worker that gives no sign of life for so long is replaced. On a very busy machine it may wait for some of them."""
 _THREADS_END_SECONDS = 1.0
 """How long threads of the store's libraries may take to end once it is closed."""
 _COLLECTED_AFTER = (5_000, 10, 20)
@@ -180,6 +182,7 @@ def _make_config(settings: ServerSettings) -> uvicorn.Config:
         forwarded_allow_ips=list(settings.trusted_proxies),
         timeout_keep_alive=settings.idle_seconds,
         timeout_graceful_shutdown=settings.shutdown_seconds,
+        timeout_worker_healthcheck=_WORKER_SECONDS,
         callback_notify=_notify_alive,
         timeout_notify=_NOTIFY_SECONDS,
         ssl_context_factory=_make_tls_context if settings.tls_certificate else None,

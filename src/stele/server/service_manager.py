@@ -38,10 +38,14 @@ def take_sockets() -> list[socket.socket]:
 
 
 def notify_service_manager(state: str) -> None:
-    """Tell the service manager a state such as `READY=1`, if it wants to know. What cannot be told is left out."""
+    """Tell the service manager a state such as `READY=1`, if it wants to know.
+
+    What cannot be told, or not at once, is left out.
+    """
     address = os.environ.get("NOTIFY_SOCKET", "")
     if not address:
         return
     with suppress(OSError), socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as messages:
+        messages.setblocking(False)  # a manager that does not read must not hold up the event loop
         # An @ stands for the zero byte before a name that is in no file system.
         messages.sendto(state.encode(), address.replace("@", "\0", 1) if address.startswith("@") else address)
