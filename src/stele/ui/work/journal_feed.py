@@ -55,7 +55,7 @@ async def _find_start(page: PageRequest) -> int:
 async def _stream_rows(page: PageRequest, after: int, deadline: float) -> AsyncIterator[ServerSentEventMessage]:
     """Yield the HTML of the rows behind a record, newest first in each event, until the deadline of the loop's clock.
 
-    A stream beyond the limit ends at once.
+    The log is looked at once at least. A stream beyond the limit ends at once.
     """
     clock = asyncio.get_running_loop().time
     wanted, frame, caller = read_filter(page), PageFrame(page, "", None), _name_caller()
@@ -64,7 +64,8 @@ async def _stream_rows(page: PageRequest, after: int, deadline: float) -> AsyncI
         return
     with feeds.hold(caller):
         yield ServerSentEventMessage(None, comment="entries follow", retry=1000)
-        while (left := deadline - clock()) > 0:
+        left = max(0.0, deadline - clock())
+        while True:
             await page.registry.wait_for_record(after + 1, min(left, _BREATH_SECONDS))
             found = await read_page(page.registry, after, _RECORDS_OF_EVENT)
             after = found.next
@@ -74,7 +75,10 @@ async def _stream_rows(page: PageRequest, after: int, deadline: float) -> AsyncI
                 yield ServerSentEventMessage(html, event="entries", id=str(after))
             else:
                 yield ServerSentEventMessage(None, comment="nothing new", id=str(after))
-            await asyncio.sleep(max(0.0, min(_PAUSE_SECONDS, deadline - clock())))
+            if (left := deadline - clock()) <= 0:
+                return
+            await asyncio.sleep(min(_PAUSE_SECONDS, left))
+            left = max(0.0, deadline - clock())
 
 
 @get("/ui/journal/feed", opt={VOLATILE: True, **access(Operation.READ, Place.LIST)})
