@@ -91,7 +91,7 @@ class Crew:
                 process.stdin.write(b"go\n")
                 process.stdin.flush()
 
-    def reports(self, timeout: float = 60) -> list[WorkerReport]:
+    def reports(self, timeout: float = 240) -> list[WorkerReport]:
         """Wait for all to end by themselves."""
         outputs = [process.communicate(timeout=timeout)[0] for _, process, _ in self.members]
         return [msgspec.json.decode(output, type=WorkerReport) for output in outputs]

@@ -12,8 +12,8 @@ from __future__ import annotations
 import asyncio
 import os
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable
-from typing import Any, ClassVar
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
+from typing import Any, ClassVar, Final
 
 import pytest
 import pytest_asyncio
@@ -25,6 +25,20 @@ from stele.testing.log_crew import read_all
 __all__ = ["LogConformance", "Opener"]
 
 Opener = Callable[[], Awaitable[Log]]
+
+_MOMENT: Final = 9.0
+"""Seconds that something may take which takes a moment: a driver that waits in vain for a turn goes on after ten."""
+
+
+async def _do_in_a_moment(work: Coroutine[Any, Any, Any]) -> Any:
+    """Await what may not take long, not counting time for which this process is stopped. Raises `TimeoutError`."""
+    task = asyncio.create_task(work)
+    for _ in range(int(_MOMENT * 10)):
+        await asyncio.wait([task], timeout=0.1)
+        if task.done():
+            return task.result()
+    task.cancel()
+    raise TimeoutError(f"it takes longer than {_MOMENT:g} s")
 
 
 async def _append_until_written(log: Log, records: list[bytes]) -> int:
@@ -245,18 +259,18 @@ class LogConformance:
         """Nobody waits for what is already there."""
         assert await log.append(0, [b"a"])
         start = time.monotonic()
-        await log.wait(0, 60)
-        assert time.monotonic() - start < 15
+        await log.wait(0, 600)
+        assert time.monotonic() - start < 120
 
     async def test_wait_wakes_up(self, log: Log, another: Opener) -> None:
         """An append through another handle, or the same, ends the wait long before its time is up."""
         other = await another()
         for i, writer in enumerate((other, log)):
-            waiting = asyncio.create_task(log.wait(i, 60))
+            waiting = asyncio.create_task(log.wait(i, 600))
             await asyncio.sleep(0.1)
             assert not waiting.done()
             assert await writer.append(i, [b"a"])
-            await asyncio.wait_for(waiting, 15)
+            await asyncio.wait_for(waiting, 120)
             assert await log.head() == i + 1
 
     @pytest.mark.parametrize("timeout", [0.0, 0.2])
@@ -264,7 +278,7 @@ class LogConformance:
         """Without an append the wait ends when its time is up, not before, and is no error."""
         start = time.monotonic()
         await log.wait(0, timeout)
-        assert timeout * 0.9 <= time.monotonic() - start < timeout + 15
+        assert timeout * 0.9 <= time.monotonic() - start < timeout + 120
 
     # --- turns ------------------------------------------------------------------------------------------------------
 
@@ -273,18 +287,23 @@ class LogConformance:
         handles = [log, log, log, *[await another() for _ in range(5)]]
         inside = 0
         order: list[int] = []
+        last = time.monotonic()
+        longest_rest = 0.0
 
         async def take(i: int, handle: Log) -> None:
-            nonlocal inside
+            nonlocal inside, last, longest_rest
             for _ in range(10):
                 async with handle.turn():
+                    now = time.monotonic()
+                    last, longest_rest = now, max(longest_rest, now - last)
                     inside += 1
-                    assert inside == 1
+                    # Where this process was stopped for seconds, nobody waits for a turn any longer.
+                    assert inside == 1 or longest_rest > 5
                     await asyncio.sleep(0.001)
                     inside -= 1
                     order.append(i)
 
-        await asyncio.wait_for(asyncio.gather(*(take(i, handle) for i, handle in enumerate(handles))), 120)
+        await asyncio.wait_for(asyncio.gather(*(take(i, handle) for i, handle in enumerate(handles))), 240)
         assert sorted(order) == sorted(list(range(len(handles))) * 10)
 
     async def test_appends_in_turns_never_conflict(self, log: Log, another: Opener) -> None:
@@ -303,16 +322,20 @@ class LogConformance:
         """Someone else's turn keeps nobody from appending."""
         other = await another()
         async with other.turn():
-            assert await asyncio.wait_for(log.append(0, [b"a"]), 5)
+            assert await _do_in_a_moment(log.append(0, [b"a"]))
 
     async def test_failed_turn_is_given_back(self, log: Log, another: Opener) -> None:
         """An exception within a turn passes through and frees the turn."""
         other = await another()
+
+        async def append_in_turn() -> bool:
+            async with other.turn():
+                return await other.append(0, [b"a"])
+
         with pytest.raises(ValueError, match="within"):
             async with log.turn():
                 raise ValueError("within")
-        async with asyncio.timeout(5), other.turn():
-            assert await other.append(0, [b"a"])
+        assert await _do_in_a_moment(append_in_turn())
 
     async def test_cancelled_waiter_leaves_no_lock_behind(self, log: Log, another: Opener) -> None:
         """A task cancelled while waiting for its turn, at any moment, blocks neither its own handle nor the others."""
@@ -333,7 +356,7 @@ class LogConformance:
                 waiting[2].cancel()  # perhaps in the very moment it is granted
             await asyncio.gather(*waiting, return_exceptions=True)
             for handle in (third, other, log):
-                await asyncio.wait_for(take(handle), 5)
+                await _do_in_a_moment(take(handle))
 
     # --- snapshots and erasure --------------------------------------------------------------------------------------
 
