@@ -182,7 +182,11 @@ def world() -> Iterator[tuple[World, Run]]:
         runner.run(stack.aclose())
 
 
-@settings(max_examples=scale_examples(30), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    max_examples=scale_examples(30),
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
+)
 @given(st.lists(ops, min_size=8, max_size=24))
 def test_three_dialects_tell_of_one_registry(world: tuple[World, Run], drawn: list[Op]) -> None:
     """Whatever is done through any of them, answers and all reads through all of them are those of the model."""
@@ -244,7 +248,11 @@ bodies = st.sampled_from(
 )
 
 
-@settings(max_examples=scale_examples(150), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    max_examples=scale_examples(150),
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
+)
 @given(
     st.sampled_from(["GET", "PUT", "POST", "DELETE", "PATCH"]),
     st.lists(segments, min_size=1, max_size=6),

@@ -21,11 +21,14 @@ from urllib.parse import quote
 import pytest
 from tests.support.canary import watch_answers
 from tests.support.server_process import Running, call, serving
+from tests.support.time_limit import limit_time
 
 SCHEMA = {"schema": '{"type":"record","name":"R","fields":[{"name":"a","type":"int"}]}'}
-BOUNDS = {"STELE_REQUEST_SECONDS": "5", "STELE_BODY_SECONDS": "3", "STELE_IDLE_SECONDS": "5"}
+BOUNDS = {"STELE_REQUEST_SECONDS": "5", "STELE_BODY_SECONDS": "60", "STELE_IDLE_SECONDS": "60"}
 SECONDS = 10.0
-"""An answer that takes longer is none, on whatever machine: a request is given up after five."""
+"""An answer that takes longer is none: a request is given up after five."""
+PATIENCE = 120.0
+"""How long an answer is waited for, to see how long it takes."""
 MEMORY = 400 * 2**20
 DEEP = 30_000
 ROCKETMQ = "/schema-registry/v1/cluster/default/tenant/default/subjects"
@@ -37,8 +40,9 @@ class Listener:
     """A server in the place of what an attacker would have the registry ask; counts who came."""
 
     def __init__(self) -> None:
-        self._socket = socket.create_server(("127.0.0.1", 0))
-        self.url = f"http://127.0.0.1:{self._socket.getsockname()[1]}"
+        # Nobody else uses this address: at 127.0.0.1, clients of a server that has ended may still ask for its port.
+        self._socket = socket.create_server(("127.0.0.2", 0))
+        self.url = f"http://127.0.0.2:{self._socket.getsockname()[1]}"
         self.came = 0
         threading.Thread(target=self._serve, daemon=True).start()
 
@@ -82,15 +86,16 @@ def memory_of(server: Running) -> int:
     return pages * resource.getpagesize()
 
 
-def send(server: Running, *parts: bytes, seconds: float = SECONDS) -> bytes:
+def send(server: Running, *parts: bytes, seconds: float = PATIENCE) -> bytes:
     """Everything the server answers to some bytes until it closes the connection. Raises TimeoutError."""
     port = int(server.url.rpartition(":")[2])
     until = time.monotonic() + seconds
     answer = b""
     connection = socket.create_connection(("127.0.0.1", port), timeout=seconds)
-    with connection, suppress(ConnectionResetError, BrokenPipeError):
-        for part in parts:
-            connection.sendall(part)
+    with connection, suppress(ConnectionResetError):
+        with suppress(ConnectionResetError, BrokenPipeError):  # the server may refuse what it has not read to the end
+            for part in parts:
+                connection.sendall(part)
         while chunk := connection.recv(65536):
             answer += chunk
             connection.settimeout(max(0.01, until - time.monotonic()))
@@ -289,11 +294,10 @@ def test_hostile_schemas_hold_up_nobody(server: Running, listener: Listener, nam
     if language in {"avro", "json", "protobuf"}:
         asked.append((f"/subjects/{quote(name)}/versions", {"schema": text, "schemaType": language.upper()}))
     for path, body in asked:
-        began = time.monotonic()
-        status, answer = post(server, path, body)
+        with limit_time(SECONDS, time.monotonic):
+            status, answer = post(server, path, body)
         assert status in {200, 201, 400, 409, 413, 422, 503}, (path, status, answer[-300:])
         assert b"root:" not in answer
-        assert time.monotonic() - began < SECONDS, path
     assert call(f"{server.url}/schemas/ids/1").status == 200
 
 
@@ -349,7 +353,11 @@ def test_hostile_bodies_are_refused(server: Running, name: str) -> None:
         ("POST", "/schema-registry/v1/subject/bodies/schema/S"),
         ("POST", "/openschema/subjects/bodies/versions"),
     ):
-        status, answer = request(server, method, path, body, *headers)
+        for _ in range(6):
+            with limit_time(SECONDS, time.monotonic):
+                status, answer = request(server, method, path, body, *headers)
+            if status != 503 or path != "/api/check":  # on a busy machine the process that checks may start too slowly
+                break
         taken = {200, 201} if path in {"/schema-repo/bodies", "/schemagroups/bodies"} or name == "one key" else set()
         assert status in {0, 400, 409, 413, 415, 422, *taken}, (path, answer[-300:])
         assert len(answer) < 10_000, path
@@ -386,11 +394,12 @@ def test_no_request_hides_in_another(server: Running, name: str) -> None:
     """Whatever is unclear about the length of a request ends the connection, or is a body: it is no second request."""
     rest = SMUGGLING[name]
     with suppress(TimeoutError):
-        # A body has three seconds: who is answered later was waited for.
-        answer = send(server, b"POST /api/check HTTP/1.1\r\nHost: x\r\n" + rest, seconds=2.5)
+        # A body has a minute: who is answered later was waited for.
+        answer = send(server, b"POST /api/check HTTP/1.1\r\nHost: x\r\n" + rest, seconds=30)
         assert answer.count(b"HTTP/1.1 ") <= 1, answer
         assert b" 500 " not in answer
-        return
+        if answer[9:12] != b"503":  # with which a request is given up
+            return
     assert "half" in name or "length" in name, f"{name}: the server waits for more"
 
 
@@ -456,11 +465,10 @@ HEADERS = [
 def test_hostile_headers_cost_nothing(server: Running, number: int) -> None:
     """Header values as long as may be are read in time that grows with their length."""
     for path in ("/subjects", "/schemas/ids/1", "/schema-repo-browser", "/schemagroups", "/v1/groups"):
-        began = time.monotonic()
-        status, answer = request(server, "GET", path, b"", HEADERS[number])
+        with limit_time(SECONDS / 4, time.monotonic):
+            status, answer = request(server, "GET", path, b"", HEADERS[number])
         assert status in {200, 400, 401, 403, 406, 415, 431}, answer[-300:]
         assert len(answer) < 10_000
-        assert time.monotonic() - began < SECONDS / 4
 
 
 def test_nothing_that_a_stranger_names_is_asked(server: Running, listener: Listener) -> None:
@@ -502,10 +510,9 @@ def test_rules_of_a_schema_do_not_run_here(server: Running) -> None:
     for kind, program in programs.items():
         rule = {"name": "r", "kind": "TRANSFORM", "mode": "UPGRADE", "type": kind, "expr": program}
         body = {"schema": '"int"', "ruleSet": {"migrationRules": [rule]}}
-        began = time.monotonic()
-        status, _ = post(server, f"/subjects/rules-{kind}/versions", body)
+        with limit_time(SECONDS / 4, time.monotonic):
+            status, _ = post(server, f"/subjects/rules-{kind}/versions", body)
         assert status in {200, 422}
-        assert time.monotonic() - began < SECONDS / 4
 
 
 def test_few_requests_wait_on_one_connection(server: Running) -> None:

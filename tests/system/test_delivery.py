@@ -13,11 +13,12 @@ from typing import Any
 import httpx
 import pytest
 from tests.support.server_process import Running, serving
-from tests.support.webhook import Webhook
+from tests.support.time_limit import limit_time
+from tests.support.webhook import Delivery, Webhook
 
 ENVIRON = {"STELE_OUTGOING_NETWORKS": "127.0.0.0/8"}
 PREFIX = [{"prefix": {"subject": "/schemagroups/default"}}]
-SECONDS = 60.0
+SECONDS = 120.0
 """How long a test waits for what comes soon on a machine that has nothing else to do."""
 
 
@@ -49,6 +50,23 @@ def wait_until(url: str, **wanted: Any) -> dict[str, Any]:
             return row
         assert time.monotonic() < until, row
         time.sleep(0.1)
+
+
+def list_events(hook: Webhook) -> list[Delivery]:
+    """What came, each event once: one that a busy machine answered too late comes again."""
+    found: dict[str, Delivery] = {}
+    for row in list(hook.deliveries):
+        found.setdefault(row.event["id"], row)
+    return list(found.values())
+
+
+def wait_for_events(hook: Webhook, count: int) -> list[str]:
+    """Return the subjects of the events, each of them once, when there are so many."""
+    until = time.monotonic() + SECONDS
+    while len(events := list_events(hook)) < count:
+        assert time.monotonic() < until, hook.subjects()
+        time.sleep(0.05)
+    return [row.event["subject"].removeprefix("/schemagroups/default/schemas/") for row in events]
 
 
 def wait_for_subjects(hook: Webhook, *wanted: str) -> None:
@@ -90,8 +108,8 @@ def test_events_reach_a_webhook(url: str) -> None:
         subscribe(url, hook.url, sinkCredential=credential, protocolsettings={"headers": {"x-tenant": "7"}})
         register(url, "delivered-a")
         httpx.delete(f"{url}/subjects/delivered-a", timeout=SECONDS).raise_for_status()
-        assert hook.wait_for(2) == ["delivered-a/versions/1"] * 2
-        first, second = hook.deliveries
+        assert wait_for_events(hook, 2) == ["delivered-a/versions/1"] * 2
+        first, second = list_events(hook)
         assert hook.asked == 1
         assert first.headers["content-type"] == "application/cloudevents+json"
         assert (first.headers["authorization"], first.headers["x-tenant"]) == ("Basic YW5uOnB3", "7")
@@ -110,7 +128,7 @@ def test_what_fails_is_tried_again(url: str) -> None:
         subscribe(url, hook.url)
         for subject in ("again-a", "again-poison", "again-b"):
             register(url, subject)
-        assert hook.wait_for(2) == ["again-a/versions/1", "again-b/versions/1"]
+        assert wait_for_events(hook, 2) == ["again-a/versions/1", "again-b/versions/1"]
         row = wait_until(url, delivered=2, dead=1, failures=0)
         assert row["dead_events"][0]["subject"].endswith("again-poison/versions/1")
         assert row["dead_events"][0]["status"] == 400
@@ -125,13 +143,13 @@ def test_a_paused_subscription_misses_nothing(url: str) -> None:
         time.sleep(0.5)
         assert hook.deliveries == []
         httpx.post(f"{url}/api/subscriptions/{name}/resume", timeout=SECONDS).raise_for_status()
-        assert hook.wait_for(1) == ["paused-a/versions/1"]
+        assert wait_for_events(hook, 1) == ["paused-a/versions/1"]
         hook.status = lambda event: 410
         register(url, "paused-b")
         assert wait_until(url, state="paused")["last_code"] == "gone"
         hook.status = lambda event: 204
         httpx.post(f"{url}/api/subscriptions/{name}/resume", timeout=SECONDS).raise_for_status()
-        assert hook.wait_for(2)[1] == "paused-b/versions/1"
+        assert wait_for_events(hook, 2)[1] == "paused-b/versions/1"
         assert httpx.post(f"{url}/api/subscriptions/none/pause", timeout=SECONDS).status_code == 404
 
 
@@ -154,11 +172,10 @@ def test_a_dead_sink_costs_nobody_else(url: str) -> None:
         dead.status = lambda event: time.sleep(60) or 204  # type: ignore[func-returns-value]
         subscribe(url, dead.url)
         subscribe(url, hook.url)
-        begun = time.monotonic()
-        for number in range(20):
-            register(url, f"beside-{number}")
-        assert hook.wait_for(20) == [f"beside-{number}/versions/1" for number in range(20)]
-        assert time.monotonic() - begun < 20
+        with limit_time(20, time.monotonic):
+            for number in range(20):
+                register(url, f"beside-{number}")
+            assert wait_for_events(hook, 20) == [f"beside-{number}/versions/1" for number in range(20)]
 
 
 def test_another_node_takes_over(tmp_path: Path) -> None:
@@ -184,13 +201,12 @@ def test_another_node_takes_over(tmp_path: Path) -> None:
             time.sleep(1.5)
             os.killpg(first.process.pid, signal.SIGKILL)
             first.process.wait()
-            killed = time.monotonic()
             hook.status = lambda event: 204
-            register(second.url, "node-2")
             nodes = [f"node-{number}/versions/1" for number in range(3)]
-            wait_for_subjects(hook, *nodes)
             # A machine that is busy with something else takes longer for this, as it does without a takeover.
-            assert hook.deliveries[-1].at - killed < 10 + 2 * usual
+            with limit_time(10 + 2 * usual, time.monotonic):
+                register(second.url, "node-2")
+                wait_for_subjects(hook, *nodes)
         seen = list(dict.fromkeys(hook.subjects()))
         assert seen == nodes
 
@@ -210,4 +226,4 @@ def test_delivery_goes_on_after_a_restart(tmp_path: Path) -> None:
         register(server.url, "restart-1")
         wait_for_failure(server.url)
     with Webhook(port=port) as hook, serving(*store, folder=tmp_path, environ=ENVIRON):
-        assert hook.wait_for(1) == ["restart-1/versions/1"]
+        assert wait_for_events(hook, 1) == ["restart-1/versions/1"]

@@ -53,7 +53,7 @@ def start_exporter(pair: Pair, name: str, **members: Any) -> None:
 
 def wait_for(find: Callable[[], Any], wanted: Any) -> None:
     """Return once something is so."""
-    until = time.monotonic() + 60
+    until = time.monotonic() + 120
     while (found := find()) != wanted:
         assert time.monotonic() < until, found
         time.sleep(0.1)

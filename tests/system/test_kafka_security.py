@@ -13,6 +13,7 @@ import pytest
 from confluent_kafka import Consumer
 from tests.support.kafka import PASSWORD, USER, KafkaBroker
 from tests.support.server_process import serving
+from tests.support.time_limit import limit_time
 
 from stele.errors import StoreError
 from stele.storage import open_log
@@ -57,13 +58,11 @@ async def test_what_a_broker_refuses(
     broker: KafkaBroker, password: str, parameters: dict[str, Any], reason: str
 ) -> None:
     """A wrong password and an unknown authority are said at once, in one sentence without the password."""
-    started = time.monotonic()
-    with pytest.raises(StoreError) as said:
+    with limit_time(8, time.monotonic), pytest.raises(StoreError) as said:
         await open_log(_url(broker, "refused", password, **parameters))
     assert reason in str(said.value)
     assert "\n" not in str(said.value)
     assert password not in str(said.value)
-    assert time.monotonic() - started < 8
 
 
 def test_events_go_to_a_broker_behind_a_password(broker: KafkaBroker, tmp_path: Path) -> None:
@@ -82,8 +81,8 @@ def test_events_go_to_a_broker_behind_a_password(broker: KafkaBroker, tmp_path: 
         body = {"schema": '"string"'}
         httpx.post(f"{server.url}/subjects/s/versions", json=body, timeout=60).raise_for_status()
         assert _has_event(broker, "events", b'"subject":"/schemagroups/default/schemas/s/versions/1"')
-        until = time.monotonic() + 60
-        # On a busy machine the first attempt may have no answer at all.
+        until = time.monotonic() + 180
+        # On a busy machine the first attempt may have no answer at all; the overview tells of the fourth one next.
         while (refused := _find_subscription(server.url, ids[1]))["last_code"] != "unauthenticated":
             assert time.monotonic() < until, refused
             time.sleep(0.2)
@@ -97,11 +96,11 @@ def _find_subscription(url: str, name: str) -> dict[str, Any]:
 
 
 def _has_event(broker: KafkaBroker, topic: str, part: bytes) -> bool:
-    """Whether a message with these bytes comes into a topic within a minute."""
+    """Whether a message with these bytes comes into a topic within two minutes."""
     settings = {"bootstrap.servers": broker.address, "group.id": "test", "auto.offset.reset": "earliest"}
     consumer = Consumer({**settings, "topic.metadata.refresh.interval.ms": 500})
     consumer.subscribe([topic])
-    until = time.monotonic() + 60
+    until = time.monotonic() + 120
     try:
         while time.monotonic() < until:
             message = consumer.poll(0.5)

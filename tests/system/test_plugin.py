@@ -65,7 +65,7 @@ def _copy_example(folder: Path) -> Path:
 def run(environ: dict[str, str], *arguments: str, folder: Path) -> subprocess.CompletedProcess[str]:
     """Run Python with the plug-in installed."""
     command = [sys.executable, *arguments]
-    return subprocess.run(command, env=environ, cwd=folder, capture_output=True, text=True, timeout=120, check=False)
+    return subprocess.run(command, env=environ, cwd=folder, capture_output=True, text=True, timeout=240, check=False)
 
 
 def test_the_kit_passes_and_fails(environ: dict[str, str], tmp_path: Path) -> None:

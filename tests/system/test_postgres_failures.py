@@ -33,7 +33,7 @@ def _register(url: str, number: int, size: int = 0) -> Answer:
     return call(f"{url}/subjects/s/versions", "POST", {"schema": json.dumps(schema)})
 
 
-def _until(is_true: Callable[[], bool], seconds: float = 60) -> None:
+def _until(is_true: Callable[[], bool], seconds: float = 120) -> None:
     deadline = time.monotonic() + seconds
     while not is_true():
         assert time.monotonic() < deadline

@@ -40,7 +40,7 @@ def run_script(script: str, folder: Path, **environ: str) -> subprocess.Complete
         env={**os.environ, "PATH": path, **environ},
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=240,
         check=False,
     )
 

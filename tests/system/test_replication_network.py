@@ -17,7 +17,7 @@ from tests.support.server_process import free_port, serving, wait_ready
 from tests.system.linearizability.network import Link, NodeNetwork, open_network, open_relay
 from tests.system.test_replication import create, environ_of, register, status, uris, wait_for
 
-pytestmark = pytest.mark.servers
+pytestmark = [pytest.mark.servers, pytest.mark.timeout(1200)]
 
 
 TOPOLOGIES = {
@@ -83,7 +83,7 @@ def test_cut_links_between_three_registries(tmp_path: Path) -> None:
         for network in networks:
             network.heal(Link.STORE)
         for client in (left, right):
-            wait_for(lambda client=client: uris(client), uris(here), 120)  # type: ignore[misc]  # bound now
+            wait_for(lambda client=client: uris(client), uris(here), 300)  # type: ignore[misc]  # bound now
             # A conflict of a comparison in between is shown until the next status is written, a second later.
             wait_for(lambda client=client: status(client, "from-source").get("conflict_count", 0), 0)  # type: ignore[misc]  # bound now
             assert client.get("/subjects/s-3/versions/latest").json()["schema"] == '"int"'
@@ -159,11 +159,11 @@ def test_every_topology_converges(sites: list[Site], topology: str) -> None:
     assert [len(rows) for rows in own] == [6, 4, 6]
     for number, site in enumerate(sites):
         expected = sorted(row for origin in find_origins(links, number) for row in own[origin])
-        wait_for(lambda site=site: list_versions(site, prefix), expected, 120)  # type: ignore[misc]  # bound now
+        wait_for(lambda site=site: list_versions(site, prefix), expected, 300)  # type: ignore[misc]  # bound now
         for origin in find_origins(links, number):
             assert site.client.get(f"/subjects/{prefix}-{origin}-0/versions/latest").json()["schema"] == '"int"'
     for at, way, other in links:
         name = f"{prefix}-{way}-{other}"
         # A detour may have met a subject before its newest life came that way, too.
-        wait_for(lambda at=at, name=name: status(sites[at].client, name).get("conflict_count", 0), 0, 60)  # type: ignore[misc]  # bound now
+        wait_for(lambda at=at, name=name: status(sites[at].client, name).get("conflict_count", 0), 0)  # type: ignore[misc]  # bound now
         sites[at].client.delete(f"/api/replications/{name}").raise_for_status()

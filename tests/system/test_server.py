@@ -17,6 +17,7 @@ from pathlib import Path
 import httpx
 import pytest
 from tests.support.server_process import call, free_port, serving, wait_ready
+from tests.support.time_limit import limit_time
 
 from stele.errors import InvalidRequest
 from stele.server.dialects import parse_ports
@@ -120,7 +121,9 @@ def test_the_testing_signal_empties_a_memory_registry(tmp_path: Path) -> None:
         assert call(f"{server.url}/schemas/ids/1").status == 200
         usual = time.monotonic() - begun
         os.kill(server.process.pid, signal.SIGUSR1)
-        # Where an answer takes as long as that, the machine is busy with something else.
+        # The time counts from when the server got a turn of the processor again. Where an answer takes as long as
+        # that, the machine is busy with something else.
+        assert call(f"{server.url}/health/live").status == 200
         time.sleep(max(0.03, 5 * usual))
         assert call(f"{server.url}/subjects").body == []
         assert call(f"{server.url}/schemas/ids/1").status == 404
@@ -202,12 +205,11 @@ def test_bad_input_gets_the_dialects_own_refusal_and_changes_nothing(tmp_path: P
     """Truncated, mistyped, oversized and bottomless bodies: 4xx with an error code, quickly, and nothing is stored."""
     with serving("--store", "memory:", folder=tmp_path) as server:
         for body in _bad_bodies():
-            started = time.perf_counter()
-            for path in ("/subjects/s/versions", "/subjects/s", "/compatibility/subjects/s/versions/latest"):
-                answer = call(server.url + path, "POST", raw=body)
-                assert 400 <= answer.status < 500, (path, body[:60], answer)
-                assert set(answer.body) == {"error_code", "message"}, (path, body[:60], answer)
-            assert time.perf_counter() - started < 5, body[:60]
+            with limit_time(5, time.monotonic):
+                for path in ("/subjects/s/versions", "/subjects/s", "/compatibility/subjects/s/versions/latest"):
+                    answer = call(server.url + path, "POST", raw=body)
+                    assert 400 <= answer.status < 500, (path, body[:60], answer)
+                    assert set(answer.body) == {"error_code", "message"}, (path, body[:60], answer)
         bad_version = call(f"{server.url}/subjects/s/versions/0")
         assert bad_version.status in {404, 422}
         assert call(f"{server.url}/subjects?deleted=true").body == []
@@ -294,7 +296,7 @@ def test_a_server_that_loads_says_so(tmp_path: Path, fails: bool) -> None:
     process = subprocess.Popen([sys.executable, "-c", SLOW_START, *flags], cwd=tmp_path, stderr=subprocess.PIPE)
     url = f"http://127.0.0.1:{port}"
     try:
-        until = time.monotonic() + 60
+        until = time.monotonic() + 180
         while True:
             try:
                 starting = call(f"{url}/health/ready")
@@ -308,7 +310,7 @@ def test_a_server_that_loads_says_so(tmp_path: Path, fails: bool) -> None:
         assert call(f"{url}/metrics").status == 503
         (tmp_path / "go-on").touch()
         if fails:
-            assert process.wait(60) == 2
+            assert process.wait(180) == 2
             assert process.stderr is not None
             assert b"the log is damaged" in process.stderr.read()
         else:

@@ -16,6 +16,8 @@ from tests.support.server_process import call, free_port
 from tests.support.terminal import Shown, Terminal, open_terminals
 from tests.unit.review.folders import MONEY, write_files
 
+pytestmark = pytest.mark.timeout(1200)
+
 DOCS = Path(__file__).parents[2] / "docs"
 
 Success = Callable[[], None]
@@ -40,11 +42,11 @@ def read_steps(page: str, until: str) -> list[Step]:
     return list(list_steps((DOCS / page).read_text(encoding="utf-8").split(f"## {until}\n")[0]))
 
 
-def follow(terminal: Terminal, step: Step, address: str, seconds: float = 60.0) -> Shown:
+def follow(terminal: Terminal, step: Step, address: str, seconds: float = 180.0) -> Shown:
     """Type a block of a page as it stands there; it must end and print as the page says, and fit the terminal."""
     if step.kind == "python":
         (terminal.folder / "snippet.py").write_text(step.code.replace(PAGE_ADDRESS, address), encoding="utf-8")
-        shown = terminal.type("python snippet.py")
+        shown = terminal.type("python snippet.py", seconds=seconds)
     else:
         shown = terminal.type(step.code.replace(PAGE_ADDRESS, address), seconds=seconds)
     assert shown.code == step.exit_code, shown.text

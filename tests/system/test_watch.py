@@ -12,6 +12,7 @@ from pathlib import Path
 
 import httpx
 from tests.support.server_process import serving
+from tests.support.time_limit import limit_time
 
 
 def register(url: str, subject: str) -> None:
@@ -30,7 +31,7 @@ def test_watch_prints_changes(tmp_path: Path) -> None:
             first = json.loads(watching.stdout.readline())
             register(server.url, "second")
             second = json.loads(watching.stdout.readline())
-            assert watching.wait(60) == 0
+            assert watching.wait(180) == 0
         assert [row["subject"].split("/")[4] for row in (first, second)] == ["first", "second"]
         assert first["source"] == server.url
 
@@ -43,10 +44,9 @@ def test_stop_does_not_wait_for_followers(tmp_path: Path) -> None:
         for client in clients:
             client.start()
         time.sleep(1)
-        begun = time.monotonic()
-        server.process.send_signal(signal.SIGTERM)
-        server.process.wait(30)
-        assert time.monotonic() - begun < 5
+        with limit_time(5, time.monotonic):
+            server.process.send_signal(signal.SIGTERM)
+            server.process.wait(120)
         for client in clients:
             client.join()
 

@@ -38,7 +38,7 @@ async def world() -> AsyncIterator[World]:
     await made.create()
     registry.access = AccessControl(RULES)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(journal_feed, "_SHARE_OF_LIMIT", 0.005)
+        patch.setattr(journal_feed, "_SHARE_OF_LIMIT", 0.01)
         yield made
     await registry.close()
 

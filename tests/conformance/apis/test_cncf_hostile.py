@@ -159,7 +159,9 @@ _queries = st.sampled_from(
 )
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=scale_examples(150))
+@settings(
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow], max_examples=scale_examples(150)
+)
 @given(
     st.sampled_from(["GET", "HEAD", "PUT", "POST", "DELETE", "PATCH", "OPTIONS"]),
     _roots,
@@ -172,14 +174,16 @@ async def test_any_request_gets_an_answer(
 ) -> None:
     """Whatever path, query and body are, the answer is none of a server's errors, and errors have their shape."""
     target = "/".join((root, *segments)) + query
-    answer = await asyncio.wait_for(client.request(method, target, content=body), SECONDS)
+    answer = await asyncio.wait_for(client.request(method, target, content=body), 120)
     assert answer.status_code < 500, f"{method} {target}: {answer.text}"
     if answer.status_code >= 400 and method not in {"HEAD", "OPTIONS"}:
         assert is_refusal(answer), f"{method} {target}: {answer.text}"
 
 
 @given(st.text(st.characters(exclude_categories=["Cs"]), max_size=20), st.binary(max_size=40))
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=scale_examples(60))
+@settings(
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow], max_examples=scale_examples(60)
+)
 async def test_any_description_and_bytes_come_back_or_are_refused(
     client: httpx.AsyncClient, description: str, body: bytes
 ) -> None:

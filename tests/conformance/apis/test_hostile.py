@@ -30,7 +30,7 @@ pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 JSON = {"content-type": "application/json"}
 INT = b'{"schema":"\\"int\\""}'
-SECONDS = 5.0
+SECONDS = 20.0
 
 WITH_BODY = [
     ("POST", "/subjects/h/versions"),
@@ -261,7 +261,11 @@ WRITES = [
 ]
 
 
-@settings(max_examples=scale_examples(60), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    max_examples=scale_examples(60),
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
+)
 @given(name=names)
 async def test_names(name: str, client: httpx.AsyncClient) -> None:
     """No name in a path or query is a server error, and every name that was taken can be listed."""

@@ -24,37 +24,42 @@ def url() -> Iterator[str]:
 
 def register(url: str, subject: str) -> None:
     """Register a schema."""
-    httpx.post(f"{url}/subjects/{subject}/versions", json={"schema": TEXT}).raise_for_status()
+    httpx.post(f"{url}/subjects/{subject}/versions", json={"schema": TEXT}, timeout=60).raise_for_status()
 
 
 def test_waits_for_the_next_event(url: str) -> None:
     """A long poll ends with the event, whose source is the registry's address; `next` goes on behind it."""
     register(url, "before")
-    with SchemaRegistryClient(url, timeout=40) as client:
+    with SchemaRegistryClient(url, timeout=120) as client:
         end = str(client.journal(0, limit=0).end)
         threading.Timer(0.5, register, (url, "orders")).start()
-        page = client.events(end, wait=20)
+        page = client.events(end, wait=40)
         assert [event.subject for event in page.events] == ["/schemagroups/default/schemas/orders/versions/1"]
         assert page.events[0].source == url
         assert client.events(page.next).events == ()
         begun = time.monotonic()
         assert client.events(page.next, wait=1, subject="/schemagroups/none").events == ()
-        assert 0.9 < time.monotonic() - begun < 15
+        assert 0.9 < time.monotonic() - begun < 40
 
 
 def test_streams_events(url: str) -> None:
     """Server-sent events begin with the newest, and after a loss of the connection behind the last one seen."""
     register(url, "first")
-    with httpx.stream("GET", f"{url}/api/events", headers={"accept": "text/event-stream"}, timeout=30) as answer:
+    with httpx.stream("GET", f"{url}/api/events", headers={"accept": "text/event-stream"}, timeout=60) as answer:
         assert answer.headers["content-type"].startswith("text/event-stream")
         lines = answer.iter_lines()
         assert next(lines) == ": events follow"
         register(url, "second")
-        event_id = next(line.removeprefix("id: ") for line in lines if line.startswith("id: "))
-        assert next(lines).startswith("event: io.cloudevents.schemaregistry.updated")
+        # On a slow machine the stream may say before that there is nothing new, with an id as well.
+        for line in lines:
+            if line.startswith("id: "):
+                event_id = line.removeprefix("id: ")
+            elif line.startswith("event: "):
+                break
+        assert line.startswith("event: io.cloudevents.schemaregistry.updated")
     register(url, "third")
     headers = {"accept": "text/event-stream", "last-event-id": event_id}
-    with httpx.stream("GET", f"{url}/api/events", headers=headers, timeout=30) as answer:
+    with httpx.stream("GET", f"{url}/api/events", headers=headers, timeout=60) as answer:
         data = next(line for line in answer.iter_lines() if line.startswith("data: "))
     assert "/schemas/third/versions/1" in data
 

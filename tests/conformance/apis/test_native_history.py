@@ -36,7 +36,7 @@ def box() -> Iterator[RegistryBox]:
 @pytest.fixture(scope="module")
 def http(box: RegistryBox) -> Iterator[httpx.Client]:
     """A plain client of it."""
-    with httpx.Client(base_url=box.url) as made:
+    with httpx.Client(base_url=box.url, timeout=60) as made:
         yield made
 
 

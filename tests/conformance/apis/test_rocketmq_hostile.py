@@ -24,7 +24,7 @@ from stele.storage import open_log
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
-SECONDS = 10.0
+SECONDS = 20.0
 JSON = {"content-type": "application/json"}
 INT = '"int"'
 
@@ -254,7 +254,11 @@ names = st.one_of(
 )
 
 
-@settings(max_examples=scale_examples(40), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    max_examples=scale_examples(40),
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
+)
 @given(name=names)
 async def test_names(name: str, dialect_client: tuple[DialectUnderTest, httpx.AsyncClient]) -> None:
     """No name in a path or query is a server error, and lists can be read whatever was taken."""

@@ -112,7 +112,7 @@ def _run_relay(prefix: list[str], ends: tuple[str, int, str, int]) -> Iterator[N
 
 
 def _run_ip(*arguments: str) -> None:
-    done = subprocess.run(["ip", *arguments], capture_output=True, text=True, timeout=30, check=False)
+    done = subprocess.run(["ip", *arguments], capture_output=True, text=True, timeout=120, check=False)
     assert done.returncode == 0, (
         f"network partitions need root, iproute2 and network namespaces: ip {' '.join(arguments)}: {done.stderr}"
     )

@@ -73,7 +73,11 @@ def test_everything_moves(pair: tuple[Box, Box], way: Callable[[Dump], Dump]) ->
     assert_moves(pair, way(dump))
 
 
-@settings(max_examples=scale_examples(12), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    max_examples=scale_examples(12),
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
+)
 @given(history=histories())
 def test_any_history_moves(pair: tuple[Box, Box], history: list[Step]) -> None:
     """Random registrations, deletions, settings and modes leave nothing an import would change on its way."""

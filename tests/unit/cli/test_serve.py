@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 import structlog
+from tests.support.server_process import free_port
 from typer.testing import CliRunner
 
 from stele.cli.app import app
@@ -79,10 +80,7 @@ def test_strangers_are_asked_who_they_are() -> None:
         "error: 0.0.0.0 can be reached from other machines without authentication: set `authentication`, or"
         " `insecure` if something else keeps strangers out\n"
     )
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
-    own = ["--listen", f"pravega={port}", "--authentication", "pravega:none", "--authentication", "keys"]
+    own = ["--listen", f"pravega={free_port()}", "--authentication", "pravega:none", "--authentication", "keys"]
     assert "0.0.0.0 (pravega) can be" in refuse_start("--store", "memory:", "--port", "0", "--host", "0.0.0.0", *own)
 
 

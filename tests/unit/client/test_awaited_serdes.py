@@ -128,7 +128,7 @@ class Threaded(RuleExecutor):
 
     def run(self, context: RuleContext, value: Any) -> Any:
         assert threading.current_thread() is not threading.main_thread()
-        done = asyncio.run_coroutine_threadsafe(asyncio.sleep(0, "yes"), LOOPS[-1]).result(30)
+        done = asyncio.run_coroutine_threadsafe(asyncio.sleep(0, "yes"), LOOPS[-1]).result(120)
         return {**value, "s": f"{done} {context.rule.expr}"}
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from typing import Any
 
 import pytest
@@ -29,12 +28,13 @@ def test_endless_loops_end(monkeypatch: pytest.MonkeyPatch) -> None:
     for _ in range(2):
         with pytest.raises(Exception, match=r"D1012|too long|time"):
             endless.evaluate({})
+    monkeypatch.setattr(jsonata, "MAX_MILLISECONDS", 60_000)
     assert jsonata.Expression("a + 1").evaluate({"a": 1}) == 2
 
 
 def test_a_pattern_that_multiplies_takes_no_time() -> None:
     """A pattern that makes a backtracking engine try 2^40 ways says at once that it does not match."""
-    with limit_time(1, time.monotonic):
+    with limit_time(1):
         question = JsonataQuestion("$match(a, /^(a+)+$/) or $contains(a, /^(a|aa)+$/)", {"a": "a" * 40 + "!"})
         assert evaluate_question(question).value is False
 

@@ -43,12 +43,12 @@ ATTACKS: dict[str, Question] = {
 @pytest.mark.parametrize("attack", ATTACKS)
 def test_attacks_end(attack: str) -> None:
     """An expression that asks for too much time or memory is refused, soon, and the next one works."""
-    evaluate_bounded(WORKS, LIMITS)
+    evaluate_bounded(WORKS, ExpressionLimits(20))
     started = time.monotonic()
     with pytest.raises(TooLarge):
         evaluate_bounded(ATTACKS[attack], LIMITS)
-    assert time.monotonic() - started < 10  # a second, and a new process on a busy machine
-    assert evaluate_bounded(WORKS, ExpressionLimits()) == Answer(True, 2)
+    assert time.monotonic() - started < 60  # twice a second and a new process, on a busy machine
+    assert evaluate_bounded(WORKS, ExpressionLimits(20)) == Answer(True, 2)
 
 
 def test_this_process_stays_small() -> None:

@@ -348,6 +348,10 @@ class _OpenFile(io.BufferedReader):
         """Do nothing."""
 
 
+PATIENT = {"STELE_HEADER_SECONDS": "600", "STELE_IDLE_SECONDS": "600"}
+"""Variables of a server that closes no connection of a test that a busy machine holds up."""
+
+
 class Connection:
     """A connection to a server, which stays open."""
 
@@ -376,7 +380,7 @@ class Connection:
 
 def test_a_connection_writes_what_the_server_would(tmp_path: Path) -> None:
     """Answers that are ready are written at once, with every header; whoever wants another way of answering gets it."""
-    with serving("--store", "memory:", folder=tmp_path) as server:
+    with serving("--store", "memory:", folder=tmp_path, environ=PATIENT) as server:
         assert call(f"{server.url}/subjects/a/versions", "POST", {"schema": _TEXT % ("x" * 3000)}).status == 200
         path = "/subjects/a/versions/latest"
         connection = Connection(server.url)
@@ -432,7 +436,7 @@ def test_a_connection_answers_known_questions_with_a_body(tmp_path: Path, capfd:
     body = json.dumps({"schema": _TEXT % "x"})
     head = ("Host: r", "Content-Type: application/json", f"Content-Length: {len(body)}")
     asked = ("POST /subjects/a HTTP/1.1", *head)
-    with serving("--store", "memory:", "--log-level", "info", folder=tmp_path) as server:
+    with serving("--store", "memory:", "--log-level", "info", folder=tmp_path, environ=PATIENT) as server:
         assert call(f"{server.url}/subjects/a/versions", "POST", json.loads(body)).status == 200
         connection = Connection(server.url)
         whole = "\r\n".join((*asked, "", body)).encode()
@@ -478,7 +482,7 @@ def test_a_connection_answers_known_questions_with_a_body(tmp_path: Path, capfd:
 
 def test_no_answer_is_older_than_what_was_acknowledged(tmp_path: Path) -> None:
     """Two processes over one file: what one has acknowledged the other one shows, at once."""
-    with serving("--store", "sqlite:///log.db", "--workers", "2", folder=tmp_path) as server:
+    with serving("--store", "sqlite:///log.db", "--workers", "2", folder=tmp_path, environ=PATIENT) as server:
         connections = [Connection(server.url) for _ in range(8)]
         for number in range(1, 40):
             body = {"schema": _TEXT % number}

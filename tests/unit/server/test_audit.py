@@ -13,6 +13,7 @@ from pathlib import Path
 
 import httpx
 import pytest
+from tests.support.server_process import free_port
 from typer.testing import CliRunner
 
 from stele.cli.app import app
@@ -138,7 +139,10 @@ async def test_syslog_messages_arrive(tmp_path: Path) -> None:
     path = tmp_path / "audit.jsonl"
     append(path, 1, 2)
     lines = path.read_bytes().splitlines()
-    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as udp, socket.create_server(("127.0.0.1", 0)) as tcp:
+    with (
+        socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as udp,
+        socket.create_server(("127.0.0.1", free_port())) as tcp,
+    ):
         udp.bind(("127.0.0.1", 0))
         udp.settimeout(60)
         await SyslogReceiver("127.0.0.1", udp.getsockname()[1], is_tcp=False).send_lines(lines)

@@ -121,7 +121,7 @@ def test_guesses_at_passwords_are_counted(tmp_path: Path, monkeypatch: pytest.Mo
         store="memory:",
         authentication=("basic",),
         password_file=str(tmp_path / "users"),
-        requests_per_second=0.01,
+        requests_per_second=0.001,
         requests_burst=20,
     )
     tried = []

@@ -41,7 +41,7 @@ def test_a_server_reads_the_body(tmp_path: Path) -> None:
     doc = "\r\nUpgrade: h2c\r\n"
     text = json.dumps({"type": "fixed", "name": "F", "size": 4, "doc": doc})
     body = json.dumps({"schema": text}).encode()
-    with serving("--store", "memory:", folder=tmp_path) as server:
+    with serving("--store", "memory:", folder=tmp_path, environ={"STELE_HEADER_SECONDS": "600"}) as server:
         host, _, port = server.url.removeprefix("http://").partition(":")
         with (
             socket.create_connection((host, int(port)), timeout=60) as connection,

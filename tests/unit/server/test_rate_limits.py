@@ -176,7 +176,7 @@ def test_refused_requests_are_counted(client: httpx.Client) -> None:
 
 def test_answers_at_once_count_too(tmp_path: Path) -> None:
     """Requests that a connection answers from the cache are refused like others."""
-    environ = {"STELE_REQUESTS_PER_SECOND": "0.01", "STELE_REQUESTS_BURST": "20"}
+    environ = {"STELE_REQUESTS_PER_SECOND": "0.001", "STELE_REQUESTS_BURST": "20"}
     with (
         serving("--store", "memory:", folder=tmp_path, environ=environ) as server,
         httpx.Client(base_url=server.url, timeout=60) as client,
@@ -191,7 +191,7 @@ def test_answers_at_once_count_too(tmp_path: Path) -> None:
 
 def test_a_rate_holds_for_all_workers(tmp_path: Path) -> None:
     """Requests over many connections, which several workers answer, have one burst together."""
-    environ = {"STELE_REQUESTS_PER_SECOND": "0.01", "STELE_REQUESTS_BURST": "20"}
+    environ = {"STELE_REQUESTS_PER_SECOND": "0.001", "STELE_REQUESTS_BURST": "20"}
     with serving("--workers", "3", folder=tmp_path, environ=environ) as server:
         statuses = [httpx.get(f"{server.url}/subjects", timeout=60).status_code for _ in range(40)]
     assert statuses.count(200) == 20

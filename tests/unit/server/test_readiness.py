@@ -11,6 +11,7 @@ import httpx
 import pytest
 from tests.unit.service.test_registry import put, record
 
+from stele.server import app
 from stele.server.in_process import InProcessServer, InProcessTransport
 from stele.server.settings import ServerSettings
 from stele.service.registry import Registry
@@ -24,14 +25,15 @@ def read_metric(client: httpx.Client, name: str) -> float:
     return float(found[1])
 
 
-def test_a_node_that_has_not_read_its_log(tmp_path: Path) -> None:
+def test_a_node_that_has_not_read_its_log(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A node whose follower hangs says so, and is ready again once it has caught up."""
+    monkeypatch.setattr(app, "_MAX_AGE_SECONDS", 55.0)  # a busy machine may well forget it for a while
     begun = time.monotonic()
     server = InProcessServer(ServerSettings(store=f"sqlite:///{tmp_path}/log.db"))
     try:
         with httpx.Client(transport=InProcessTransport(server), base_url="http://stele") as client:
             assert client.get("/health/ready").json() == {"status": "ready"}
-            assert 0 <= read_metric(client, "stele_log_age_seconds") < 10
+            assert 0 <= read_metric(client, "stele_log_age_seconds") <= time.monotonic() - begun
             assert read_metric(client, "stele_log_lag") == 0
             server.run(_stop_following(server.registry))
             answer = client.get("/health/ready")
@@ -58,7 +60,7 @@ async def _stop_following(registry: Registry) -> None:
 async def test_lag_is_what_others_wrote(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The follower notes how many records it lacked when it looked."""
     url = f"sqlite:///{tmp_path}/log.db"
-    registry, writer = await Registry.open(await open_log(url)), await Registry.open(await open_log(url))
+    registry = await Registry.open(await open_log(url))
     seen: list[int] = []
     catch_up = registry._catch_up
 
@@ -67,10 +69,13 @@ async def test_lag_is_what_others_wrote(tmp_path: Path, monkeypatch: pytest.Monk
         await catch_up()
 
     monkeypatch.setattr(registry, "_catch_up", note)
-    await put(writer, record("a"))
-    async with asyncio.timeout(60):
-        while registry.state.seq < writer.state.seq:  # noqa: ASYNC110 - the follower looks once in a while
-            await asyncio.sleep(0.01)
+    writer = await Registry.open(await open_log(url))
+    async with asyncio.timeout(120):
+        # Again where a record came just after the follower had looked how many there are.
+        while not max(seen, default=0):
+            await put(writer, record("a", *(f"f{number}" for number in range(writer.state.seq))))
+            while registry.state.seq < writer.state.seq:  # noqa: ASYNC110 - the follower looks once in a while
+                await asyncio.sleep(0.01)
     assert max(seen) > 0
     await writer.close()
     await registry.close()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from contextlib import suppress
 from typing import Any
 
@@ -270,7 +269,7 @@ def test_checks_expressions_deep_in_filters() -> None:
 def test_patterns_take_little_time() -> None:
     """A pattern with many wildcards does not go back over a long text."""
     pattern, text = "a%" * 3000 + "b", "a" * 8000
-    with limit_time(2, time.monotonic):
+    with limit_time(2):
         tree = parse_expression(f"subject LIKE '{pattern}'")
         assert evaluate(tree, {"subject": text}).value is False
 

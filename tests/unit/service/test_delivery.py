@@ -78,11 +78,13 @@ async def registry() -> AsyncIterator[Registry]:
     await node.close()
 
 
-async def run_for_a_while(registry: Registry, follower: CountingFollower) -> None:
-    """Deliver until a third of a second after the first event."""
+async def run_for_a_while(
+    registry: Registry, follower: CountingFollower, is_noted: Callable[[], bool] = lambda: True
+) -> None:
+    """Deliver until a third of a second after the first event, and what is to be noted of it."""
     running = asyncio.create_task(Deliverer(registry, [OneSource(follower)]).run())
-    async with asyncio.timeout(30):
-        while not follower.seen:  # noqa: ASYNC110 - nobody says when
+    async with asyncio.timeout(120):
+        while not (follower.seen and is_noted()):  # noqa: ASYNC110 - nobody says when
             await asyncio.sleep(0.01)
     await asyncio.sleep(0.3)
     running.cancel()
@@ -116,8 +118,12 @@ async def test_a_pause_ends_a_burst(registry: Registry) -> None:
     async def pause() -> None:
         await store.set_state(registry, STATUS, "f", DeliveryStatus("0"), DeliveryState.PAUSED)
 
+    def is_noted() -> bool:
+        status = find_status(registry.state, STATUS, "f")
+        return status is not None and status.delivered > 0
+
     follower = CountingFollower(pause)
-    await run_for_a_while(registry, follower)
+    await run_for_a_while(registry, follower, is_noted)
     assert follower.seen == ["a"]
     status = find_status(registry.state, STATUS, "f")
     assert status is not None

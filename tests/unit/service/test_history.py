@@ -28,8 +28,10 @@ YES, NO = Verdict.COMPATIBLE, Verdict.INCOMPATIBLE
 
 
 @pytest_asyncio.fixture
-async def registry() -> AsyncIterator[Registry]:
-    """An empty node whose policy refuses nothing."""
+async def registry(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Registry]:
+    """An empty node whose policy refuses nothing, and which has time enough."""
+    for module in (version_verdicts, lifelines):
+        monkeypatch.setattr(module, "SECONDS", 600.0)
     node = await Registry.open(MemoryLog())
     await node.execute(ChangeSettings(SettingsLevel(), {"policy": POLICIES["NONE"]}))
     yield node
@@ -138,7 +140,7 @@ async def test_verdicts_are_found_as_far_as_time_goes(registry: Registry, monkey
     none = await get_history(registry, ORDERS)
     assert not none.complete
     assert {row.link.backward for row in none.versions if row.link} == {None}
-    monkeypatch.setattr(version_verdicts, "SECONDS", 5.0)
+    monkeypatch.setattr(version_verdicts, "SECONDS", 600.0)
     assert (await get_history(registry, ORDERS)).complete
     monkeypatch.setattr(version_verdicts, "SECONDS", -1.0)
     assert (await get_history(registry, ORDERS)).complete

@@ -10,6 +10,7 @@ from typing import Any
 
 import httpx
 import pytest
+from tests.support.server_process import free_port
 
 from stele.errors import ForbiddenAddress, InvalidRequest, Unavailable
 from stele.server.settings import load_settings
@@ -186,7 +187,7 @@ async def answering(*parts: bytes, stays: bool = False) -> AsyncIterator[int]:
                 await reader.read()
         writer.close()
 
-    server = await asyncio.start_server(serve, "127.0.0.1", 0)
+    server = await asyncio.start_server(serve, "127.0.0.1", free_port())
     async with server:
         yield server.sockets[0].getsockname()[1]
 
@@ -194,7 +195,7 @@ async def answering(*parts: bytes, stays: bool = False) -> AsyncIterator[int]:
 async def test_answers_are_bounded() -> None:
     """An answer that is too long, too slow or none at all is an error of the far side; others are returned."""
     rules = AddressRules(["127.0.0.0/8"])
-    client = OutgoingClient(rules, seconds=0.5, answer_bytes=1000)
+    client, hasty = (OutgoingClient(rules, seconds=seconds, answer_bytes=1000) for seconds in (60.0, 0.5))
     head = b"HTTP/1.1 200 OK\r\n\r\n"
     async with answering(head, b"fine") as port:
         assert await client.send_request("POST", f"http://127.0.0.1:{port}/", body=b"{}") == (200, b"fine", {})
@@ -203,10 +204,11 @@ async def test_answers_are_bounded() -> None:
             await client.send_request("GET", f"http://127.0.0.1:{port}/")
     async with answering(b"HTTP/1.1 200 OK\r\nX: ", stays=True) as port:
         with pytest.raises(Unavailable, match=r"within 0.5 seconds|no answer"):
-            await client.send_request("GET", f"http://127.0.0.1:{port}/")
+            await hasty.send_request("GET", f"http://127.0.0.1:{port}/")
     with pytest.raises(Unavailable):
         await client.send_request("GET", f"http://127.0.0.1:{port}/")
     await client.close()
+    await hasty.close()
 
 
 @pytest.mark.parametrize("url", ["file:///etc/passwd", "gopher://x/", "http://", "//x", "http://a b/", "http://[::1"])

@@ -30,12 +30,14 @@ class SlowRules:
     def __init__(self, quick: int) -> None:
         self.left = quick
         self.compared = 0
+        self.is_waiting = threading.Event()
         self.released = threading.Event()
 
     def run_ruleset(self, *_: Any) -> list[Finding]:
         """Find nothing, or wait."""
         if not self.left:
-            self.released.wait(30)
+            self.is_waiting.set()
+            self.released.wait(120)
         self.left -= 1
         self.compared += 1
         return []
@@ -53,16 +55,22 @@ async def test_a_registration_that_is_given_up_goes_on_from_there(monkeypatch: p
         await put(registry, record("a", f"f{number}"))
     rules = SlowRules(quick=3)
     monkeypatch.setattr(rulesets, "run_ruleset", rules.run_ruleset)
+    loop = asyncio.get_running_loop()
+    tell_time = loop.time
+    # The time is up when the rules wait, and not before, however long the first comparisons take.
+    monkeypatch.setattr(loop, "time", lambda: tell_time() + 3600 * rules.is_waiting.is_set())
 
     async def register(*_: Any) -> None:
         await put(registry, record("a"))
 
     try:
         with pytest.raises(TimeLimitReached, match=r"\(request_seconds\); 3 of 5 comparisons were made$"):
-            await limit_time(register)({REQUEST_SECONDS: 2}, _refuse_call, _refuse_call)  # type: ignore[typeddict-item, typeddict-unknown-key, arg-type]  # no more is looked at
+            await limit_time(register)({REQUEST_SECONDS: 600}, _refuse_call, _refuse_call)  # type: ignore[typeddict-item, typeddict-unknown-key, arg-type]  # no more is looked at
     finally:
         rules.released.set()
-    await asyncio.sleep(0.1)
+    async with asyncio.timeout(120):
+        while rules.compared < VERSIONS:  # noqa: ASYNC110 - the thread goes on to its end
+            await asyncio.sleep(0.01)
     rules.compared, rules.left = 0, VERSIONS
     await register()
     assert rules.compared == 2

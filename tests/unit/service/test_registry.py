@@ -384,7 +384,7 @@ async def test_more_writes_than_may_wait_are_refused() -> None:
     registry = await Registry.open(log, Limits(waiting_writes=3))
     async with log.turn():
         waiting = [asyncio.create_task(put(registry, record(name), SubjectKey("", name))) for name in "abc"]
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(120):
             while registry.waiting_writes < 3:  # noqa: ASYNC110 - nobody says when
                 await asyncio.sleep(0.01)
         assert registry.waiting_writes == 3

@@ -152,7 +152,7 @@ def test_no_requests_into_its_own_network(client: httpx.Client) -> None:
     """A registry at an address that the settings do not allow is never asked, and the status says so."""
     body = {"name": "inner", "direction": "pull", "registry": {"url": "http://127.0.0.1:9"}}
     assert client.post("/api/replications", json=body).status_code == 201
-    until = time.monotonic() + 20
+    until = time.monotonic() + 120
     while (found := client.get("/api/replications/inner").json())["status"].get("phase") != "failing":
         assert time.monotonic() < until, found
         time.sleep(0.05)

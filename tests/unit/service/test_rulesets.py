@@ -237,8 +237,11 @@ async def history(registry: Registry) -> None:
     await registry.execute(ChangeSettings(SettingsLevel("ö", "s"), {"policy": None}))
 
 
-async def test_a_report_follows_the_policy_in_force_and_comes_in_pages(install: Install) -> None:
+async def test_a_report_follows_the_policy_in_force_and_comes_in_pages(
+    install: Install, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Transitive policies look at all predecessors, newest first; pages of any length tell the same, without gaps."""
+    monkeypatch.setattr("stele.service.ruleset_impact.SECONDS", 600.0)
     install("OLD")
     registry = await Registry.open(MemoryLog())
     await history(registry)

@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from typing import Any
 
 import pytest
+from tests.support.server_process import free_port
 from tests.support.webhook import Webhook
 
 from stele.errors import InvalidRequest, NotInstalled
@@ -156,9 +157,7 @@ async def test_sends_nothing_to_forbidden_addresses(protocol: str) -> None:
 @pytest.mark.parametrize("protocol", BROKERS)
 async def test_a_broker_that_is_away_gives_no_answer(protocol: str) -> None:
     """An attempt without a broker fails, says why, and another one may be made."""
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        port = server.getsockname()[1]
-    sink = make_sink(LOOPBACK, protocol, port)
+    sink = make_sink(LOOPBACK, protocol, free_port())
     for _ in range(2):
         attempt = await sink.send(EVENT)
         assert attempt.code is DeliveryCode.NO_ANSWER

@@ -48,7 +48,7 @@ async def node(tmp_path: Path) -> AsyncIterator[Opener]:
 
 
 async def _until_failing(registry: Registry, *, failing: bool = True) -> None:
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(120):
         while (registry.write_failure is not None) is not failing:  # noqa: ASYNC110 - it looks once in a while
             await asyncio.sleep(0.02)
 

@@ -16,8 +16,8 @@ from stele.service.threads import WorkInterrupted, WorkThreads
 
 def spin(started: threading.Event, ended: list[str]) -> None:
     """Work without end."""
-    started.set()
     try:
+        started.set()
         while True:
             sum(range(100))
     except WorkInterrupted:
@@ -97,7 +97,7 @@ async def test_shutting_down_ends_all_work() -> None:
     assert started.wait(60)
     before = time.monotonic()
     threads.shutdown()
-    assert time.monotonic() - before < 10  # the work has no end of its own
+    assert time.monotonic() - before < 60  # the work has no end of its own
     assert waiting.cancelled()
     with pytest.raises(WorkInterrupted):
         running.result(60)

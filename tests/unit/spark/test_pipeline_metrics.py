@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import socket
 import urllib.request
+from contextlib import suppress
 from pathlib import Path
+from random import randrange
 
 import msgspec
 import pyarrow as pa
@@ -18,6 +20,7 @@ from stele.spark.engines.error_codes import ErrorCode
 from stele.spark.pipeline.config import MetricsConfig, PipelineConfig, SourceConfig, TableConfig
 from stele.spark.pipeline.dead_letters import KINDS, count_by_kind
 from stele.spark.pipeline.journal import BatchEntry, BatchJournal, BatchReport
+from stele.spark.pipeline.kafka_lag import LagMeter
 from stele.spark.pipeline.metrics import FAMILIES, MAX_IDS, PipelineMetrics, open_metrics
 
 BATCH = BatchReport(
@@ -170,7 +173,7 @@ def test_labels_stay_few(tmp_path: Path) -> None:
     assert sum(1 for name in now if name.startswith("stele_pipeline_dead_letters_total")) == len(KINDS)
 
 
-def test_lag_is_asked_for_now_and_then(tmp_path: Path) -> None:
+def test_lag_is_asked_for_now_and_then(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Lag is there by topic, scrapes in quick succession ask the broker once, and nothing is said when nobody knows."""
     asked: list[PipelineConfig] = []
 
@@ -178,6 +181,7 @@ def test_lag_is_asked_for_now_and_then(tmp_path: Path) -> None:
         asked.append(settings)
         return {"orders": 12}
 
+    monkeypatch.setattr(LagMeter, "HOLDS", 600.0)
     metrics = PipelineMetrics(config(tmp_path), behind=behind)
     metrics.count_batch(BATCH)
     for _ in range(3):
@@ -225,6 +229,9 @@ def _samples(metrics: PipelineMetrics, name: str) -> list[Sample]:
 
 
 def _free() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
+    """A port that nobody listens on, and none of those that the system hands out to whoever asks for any."""
+    while True:
+        with suppress(OSError), socket.socket() as probe:
+            port = randrange(20_000, 30_000)
+            probe.bind(("0.0.0.0", port))
+            return port

@@ -111,7 +111,11 @@ def test_answers_that_do_not_fit(tmp_path: Path, start: PipelineAnswers, said: s
 _TEXT = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=12).filter(lambda text: "${" not in text)
 
 
-@settings(max_examples=scale_examples(80), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    max_examples=scale_examples(80),
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
+)
 @given(path=_TEXT, subject=_TEXT, registry=_TEXT)
 def test_any_text_comes_back(tmp_path: Path, path: str, subject: str, registry: str) -> None:
     """Quotes, control characters and other alphabets do not break the file."""
@@ -121,7 +125,11 @@ def test_any_text_comes_back(tmp_path: Path, path: str, subject: str, registry: 
     assert found.source.path.endswith(f"x{path}")
 
 
-@settings(max_examples=scale_examples(40), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    max_examples=scale_examples(40),
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
+)
 @given(topics=st.lists(st.text("ab._-", min_size=1, max_size=4), min_size=1, max_size=6, unique=True))
 def test_any_topics_have_tables(tmp_path: Path, topics: list[str]) -> None:
     """However alike the names of topics are, each has a table of its own, and the file is valid."""

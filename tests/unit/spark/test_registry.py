@@ -184,7 +184,7 @@ def test_threads_that_open_a_client_at_once_share_it() -> None:
     unused, together = iter(transports), Barrier(len(transports))
 
     def connect() -> SchemaRegistryClient:
-        together.wait(30)
+        together.wait(240)
         return SchemaRegistryClient("http://nowhere", transport=next(unused))
 
     with ThreadPoolExecutor(len(transports)) as pool:

@@ -39,7 +39,7 @@ def material(schemas: AvroFormat, folder: Path, **options: Any) -> FormatMateria
     """A format with the lines above."""
     file = folder / "cases.jsonl"
     file.write_text("".join(json.dumps({"format": "avro", **line}) + "\n" for line in LINES))
-    return FormatMaterial.read_files(schemas, [file], seconds=options.pop("seconds", 20), **options)
+    return FormatMaterial.read_files(schemas, [file], seconds=options.pop("seconds", 120), **options)
 
 
 def make_suite(found: FormatMaterial) -> FormatConformance:

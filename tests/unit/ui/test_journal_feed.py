@@ -235,12 +235,14 @@ def test_a_busy_log_costs_a_stream_little(server: InProcessServer, monkeypatch: 
     assert server.run(run()).count("event: entries") <= 2 + rests[0]
 
 
-def test_a_stream_ends_before_the_time_of_a_request() -> None:
+def test_a_stream_ends_before_the_time_of_a_request(monkeypatch: pytest.MonkeyPatch) -> None:
     """The stream ends by itself, without an error, and says when to ask again."""
-    for _, client in open_server(request_seconds=1):
+    assert journal_feed._SHARE_OF_LIMIT <= 0.8
+    monkeypatch.setattr(journal_feed, "_SHARE_OF_LIMIT", 0.02)  # the rest is for a busy machine
+    for _, client in open_server(request_seconds=60):
         begun = time.monotonic()
         answer = client.get("/ui/journal/feed?after=0")
-        assert time.monotonic() - begun < 10
+        assert time.monotonic() - begun < 60
         assert answer.headers["content-type"].startswith("text/event-stream")
         assert answer.text.count("retry: 1000") == 1
         assert answer.status_code == 200

@@ -126,7 +126,7 @@ def test_another_node_takes_a_session_and_hears_of_its_end(tmp_path: Path, users
 def test_tokens_and_keys_log_in(client: httpx.Client) -> None:
     """A token and an API key are taken, an expired token is not, and a revoked key ends its session."""
     now = int(time.time())
-    assert log_in(client, "", "", token=ISSUER.sign_token(sub="ann", exp=now + 60)).status_code == 303
+    assert log_in(client, "", "", token=ISSUER.sign_token(sub="ann", exp=now + 3600)).status_code == 303
     assert client.get("/ui/journal").status_code == 200
     client.cookies.clear()
     assert log_in(client, "", "", token=ISSUER.sign_token(sub="ann", exp=now - 3600)).status_code == 422
@@ -150,7 +150,7 @@ def test_wrong_credentials_are_refused_alike_and_noted(client: httpx.Client, tmp
         assert "They are not right" in each.text
         assert "wrong" not in each.text
     assert log_in(client, "", "").status_code == 422
-    deadline = time.monotonic() + 10
+    deadline = time.monotonic() + 60
     while (tmp_path / "audit.jsonl").read_text().count('"path":"/ui/login"') < 2:
         assert time.monotonic() < deadline
         time.sleep(0.05)
@@ -205,7 +205,7 @@ def test_a_session_ends_with_time_and_with_its_password(
         header = {"cookie": f"{COOKIE}={client.cookies[COOKIE]}"}
         assert client.get("/ui/journal", headers=header).status_code == 303
     users.write_text(bcrypt_line("bob", "two"))
-    deadline = time.monotonic() + 10
+    deadline = time.monotonic() + 60
     while client.get("/ui/journal").status_code == 200:
         assert time.monotonic() < deadline
         time.sleep(0.1)

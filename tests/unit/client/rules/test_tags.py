@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import time
 
 import pytest
 from hypothesis import given, settings
@@ -51,7 +50,7 @@ def test_patterns_mean_the_expressions_they_abbreviate(pattern: str, name: str) 
 
 def test_hostile_patterns_take_no_time() -> None:
     """Dozens of stars, which a regular expression would try in all combinations, cost next to nothing."""
-    with limit_time(10, time.monotonic):
+    with limit_time(10):
         assert not matches_path("*a" * 60 + "**b", "a" * 3000)
 
 
