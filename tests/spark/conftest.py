@@ -5,7 +5,6 @@ from __future__ import annotations
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
-from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
@@ -18,7 +17,7 @@ from stele.spark.pipeline.sinks.sql_table import get_jvm
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Sessions, brokers and processes may take long to start on a busy machine; a test's own limit goes before this."""
     for item in items:
-        if Path(__file__).parent in item.path.parents:
+        if item.nodeid.startswith("tests/spark/"):
             item.add_marker(pytest.mark.timeout(900))
 
 

@@ -37,5 +37,5 @@ def spark(folder: Path) -> Iterator[SparkSession]:
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """All tests of this folder need what Maven brings."""
     for item in items:
-        if Path(__file__).parent in item.path.parents:
+        if item.nodeid.startswith("tests/spark/lakehouse/"):
             item.add_marker(pytest.mark.servers)
