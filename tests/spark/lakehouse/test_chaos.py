@@ -29,7 +29,7 @@ from stele.spark.pipeline.sinks import open_sink
 
 pytestmark = pytest.mark.servers
 
-BATCHES = int(os.environ.get("STELE_CHAOS_BATCHES", "36"))
+BATCHES = int(os.environ.get("STELE_CHAOS_BATCHES", "24"))
 """200 are the long form; each costs about two seconds, each kill about twenty."""
 PER_BATCH = 40
 LEAST_KILLS = 4
