@@ -32,6 +32,8 @@ class NodeNetwork:
         # 100.64.0.0/10 is set aside for carriers (RFC 6598): neither this machine nor a container uses it.
         block = f"100.{64 + os.getpid() % 64}.{os.getpid() // 64 % 64 * 4 + number % 4}"
         self._addresses = {Link.CLIENTS: (f"{block}.1", f"{block}.2"), Link.STORE: (f"{block}.5", f"{block}.6")}
+        # Without the device of a link its packets would leave by the default route, and a gateway might answer them.
+        self._sinks = [(f"{block}.{first}/30", "dev", "lo", "metric", "4096") for first in (0, 4)]
 
     @property
     def address(self) -> str:
@@ -59,6 +61,8 @@ class NodeNetwork:
         """Make namespace and links. Raises AssertionError where this is not allowed."""
         _run_ip("netns", "add", self._name)
         _run_ip("-n", self._name, "link", "set", "lo", "up")
+        for sink in self._sinks:
+            _run_ip("route", "add", *sink)
         for link, device in self._devices.items():
             here, there = self._addresses[link]
             _run_ip("link", "add", device, "type", "veth", "peer", "name", f"{link}0", "netns", self._name)
@@ -69,6 +73,8 @@ class NodeNetwork:
 
     def remove(self) -> None:
         """Take namespace and links away."""
+        for sink in self._sinks:
+            subprocess.run(["ip", "route", "del", *sink], capture_output=True, check=False)
         for device in self._devices.values():
             subprocess.run(["ip", "link", "del", device], capture_output=True, check=False)
         subprocess.run(["ip", "netns", "del", self._name], capture_output=True, check=False)

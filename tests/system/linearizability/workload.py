@@ -74,10 +74,15 @@ def make_request(asked: Operation) -> tuple[str, str, Any]:
 
 
 def read_response(asked: Operation, response: httpx.Response) -> Answer:
-    """Return what a response says. Raises `OutcomeUnknown`."""
+    """Return what a response says. Raises `NotCarriedOut`, `OutcomeUnknown`."""
+    if response.status_code == httpx.codes.REQUEST_TIMEOUT:  # it came too slowly, on a busy machine
+        raise NotCarriedOut(response.text)
     if response.status_code >= 500:
         raise OutcomeUnknown(response.text)
-    answer = response.json()
+    try:
+        answer = response.json()
+    except ValueError:
+        raise AssertionError(f"{asked} is answered {response.status_code} with {response.headers}") from None
     if response.status_code != 200:
         return Answer(Result(answer["error_code"]))
     return _read_answer(asked, answer)
