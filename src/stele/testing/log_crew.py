@@ -72,11 +72,12 @@ class Crew:
         for member in self.members:
             self.kill(member)
 
-    def hire(self) -> Member:
-        """Start one more worker; it waits for `go`."""
+    def hire(self, seconds: float = 0) -> Member:
+        """Start one more worker, for other seconds than the crew's where they are given; it waits for `go`."""
         name = f"w{len(self.members)}"
         acks = self._folder / f"{name}.acks"
-        command = [*self._command, "--name", name, *(["--acks", str(acks)] if self._acks else [])]
+        own = ["--seconds", str(seconds)] if seconds else []
+        command = [*self._command, *own, "--name", name, *(["--acks", str(acks)] if self._acks else [])]
         process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
         self.members.append(Member(name, process, acks))
         return self.members[-1]
@@ -91,9 +92,10 @@ class Crew:
                 process.stdin.write(b"go\n")
                 process.stdin.flush()
 
-    def reports(self, timeout: float = 240) -> list[WorkerReport]:
-        """Wait for all to end by themselves."""
-        outputs = [process.communicate(timeout=timeout)[0] for _, process, _ in self.members]
+    def reports(self, timeout: float = 240, members: Sequence[Member] | None = None) -> list[WorkerReport]:
+        """Wait for some members, or all, to end by themselves."""
+        waited_for = self.members if members is None else members
+        outputs = [process.communicate(timeout=timeout)[0] for _, process, _ in waited_for]
         return [msgspec.json.decode(output, type=WorkerReport) for output in outputs]
 
     def kill(self, member: Member) -> None:

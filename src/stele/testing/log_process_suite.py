@@ -37,16 +37,23 @@ class LogProcessConformance:
 
     @pytest.mark.parametrize("turn", [True, False], ids=["turn", "no turn"])
     def test_contending_writers(self, url: str, tmp_path: Path, turn: bool) -> None:
-        """Eight processes at once lose nothing, double nothing, leave no gap; in turns each gets its share."""
-        with Crew(url, tmp_path, turn=turn, seconds=self.contention_seconds) as crew:
-            crew.go([crew.hire() for _ in range(8)])
-            reports = crew.reports()
+        """Eight processes at once lose nothing, double nothing, leave no gap; in turns each gets its share.
+
+        A busy machine may hold up one of them for a while; over a longer time that evens out.
+        """
+        with Crew(url, tmp_path, turn=turn) as crew:
+            for times in (1, 4, 16):
+                workers = [crew.hire(times * self.contention_seconds) for _ in range(8)]
+                crew.go(workers)
+                shares = [report.acknowledged for report in crew.reports(members=workers)]
+                is_fair = min(shares) >= self.fair * statistics.mean(shares)
+                if is_fair or not turn:
+                    break
+            total = sum(report.acknowledged for report in crew.reports())
             verdict = self._examine(url, crew)
-        shares = [report.acknowledged for report in reports]
-        assert verdict == (sum(shares), sum(shares), [], [], [])
-        assert sum(shares) > 0
-        if turn:
-            assert min(shares) >= self.fair * statistics.mean(shares), shares
+        assert verdict == (total, total, [], [], [])
+        assert total > 0
+        assert is_fair or not turn, shares
 
     def test_killed_writers(self, url: str, tmp_path: Path) -> None:
         """However often writers are killed in the middle of appends, what was acknowledged is there, once, unspoilt."""
