@@ -29,9 +29,8 @@ test-servers: $(VENV)/dev.stamp $(VENV)/tools.stamp $(VENV)/spark.jsa ## The tes
 	@$(JAR)
 	@$(MAKE) --no-print-directory -j 2 --output-sync=line run-server-tests run-lakehouse-tests
 
-# Servers mostly wait, lake houses compute: side by side, so many processes of each keep two cores busy.
-run-server-tests: TESTERS = 3
-run-lakehouse-tests: TESTERS = 2
+# Servers mostly wait, lake houses compute: side by side, two processes of each keep two cores busy.
+run-server-tests run-lakehouse-tests: TESTERS = 2
 run-server-tests:
 	PYTHONHASHSEED=$(HASHSEED) $(BIN)/python -m pytest -q -m servers --ignore tests/spark/lakehouse $(SIDE_BY_SIDE)
 
