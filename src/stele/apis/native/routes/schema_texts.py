@@ -52,7 +52,12 @@ def _decode_and_answer(body: bytes, shape: type[Q], answer: Callable[[Q], A]) ->
     return answer(decode_body(body, shape))
 
 
-@post("/api/check", status_code=200, operation_class=openapi_body(CheckRequest), responses=ERRORS, opt=NO_RIGHT_NEEDED)
+def _post_question(path: str, shape: type) -> post:
+    """Return the decorator of an endpoint that anybody may ask, with a body of this shape."""
+    return post(path, status_code=200, operation_class=openapi_body(shape), responses=ERRORS, opt=NO_RIGHT_NEEDED)
+
+
+@_post_question("/api/check", CheckRequest)
 async def check_schema(request: Request[Any, Any, Any], registry: InjectedRegistry) -> Response[CheckAnswer]:
     # POST /api/check
     """Check a schema against others under a policy, without registering anything."""
@@ -67,7 +72,7 @@ async def check_schema(request: Request[Any, Any, Any], registry: InjectedRegist
     return Response(answer, headers=headers)
 
 
-@post("/api/diff", status_code=200, operation_class=openapi_body(DiffRequest), responses=ERRORS, opt=NO_RIGHT_NEEDED)
+@_post_question("/api/diff", DiffRequest)
 async def diff_schemas(request: Request[Any, Any, Any], registry: InjectedRegistry) -> DiffAnswer:
     # POST /api/diff
     """List what changed between two schemas, each change with its verdict both ways, without registering any."""
@@ -80,20 +85,14 @@ async def diff_schemas(request: Request[Any, Any, Any], registry: InjectedRegist
     return await _answer_body(registry, request, DiffRequest, compare)
 
 
-@post("/api/lint", status_code=200, operation_class=openapi_body(LintRequest), responses=ERRORS, opt=NO_RIGHT_NEEDED)
+@_post_question("/api/lint", LintRequest)
 async def lint_schema(request: Request[Any, Any, Any], registry: InjectedRegistry) -> LintAnswer:
     # POST /api/lint
     """Advice on a schema that is valid, without registering anything."""
     return await _answer_body(registry, request, LintRequest, partial(lints.lint_schema, limits=registry.limits))
 
 
-@post(
-    "/api/convert",
-    status_code=200,
-    operation_class=openapi_body(ConvertRequest),
-    responses=ERRORS,
-    opt=NO_RIGHT_NEEDED,
-)
+@_post_question("/api/convert", ConvertRequest)
 async def convert_schema(request: Request[Any, Any, Any], registry: InjectedRegistry) -> ConvertAnswer:
     # POST /api/convert
     """Return a schema in another language, and what it does not say there."""
@@ -102,20 +101,14 @@ async def convert_schema(request: Request[Any, Any, Any], registry: InjectedRegi
     )
 
 
-@post("/api/infer", status_code=200, operation_class=openapi_body(InferRequest), responses=ERRORS, opt=NO_RIGHT_NEEDED)
+@_post_question("/api/infer", InferRequest)
 async def infer_schema(request: Request[Any, Any, Any], registry: InjectedRegistry) -> ConvertAnswer:
     # POST /api/infer
     """Return a schema made from samples of its data."""
     return await _answer_body(registry, request, InferRequest, conversions.infer_schema)
 
 
-@post(
-    "/api/example",
-    status_code=200,
-    operation_class=openapi_body(SchemaRequest),
-    responses=ERRORS,
-    opt=NO_RIGHT_NEEDED,
-)
+@_post_question("/api/example", SchemaRequest)
 async def show_example(request: Request[Any, Any, Any], registry: InjectedRegistry) -> ExampleAnswer:
     # POST /api/example
     """Return a small datum that fits a schema."""
@@ -124,13 +117,7 @@ async def show_example(request: Request[Any, Any, Any], registry: InjectedRegist
     )
 
 
-@post(
-    "/api/fields",
-    status_code=200,
-    operation_class=openapi_body(SchemaRequest),
-    responses=ERRORS,
-    opt=NO_RIGHT_NEEDED,
-)
+@_post_question("/api/fields", SchemaRequest)
 async def list_fields(request: Request[Any, Any, Any], registry: InjectedRegistry) -> FieldsAnswer:
     # POST /api/fields
     """Return all fields of a schema, at any depth."""
