@@ -64,9 +64,8 @@ async def _stream_rows(page: PageRequest, after: int, deadline: float) -> AsyncI
         return
     with feeds.hold(caller):
         yield ServerSentEventMessage(None, comment="entries follow", retry=1000)
-        left = max(0.0, deadline - clock())
         while True:
-            await page.registry.wait_for_record(after + 1, min(left, _BREATH_SECONDS))
+            await page.registry.wait_for_record(after + 1, min(deadline - clock(), _BREATH_SECONDS))
             found = await read_page(page.registry, after, _RECORDS_OF_EVENT)
             after = found.next
             rows = [make_row(entry) for entry in wanted.select_rows(reversed(found.entries))]
@@ -78,7 +77,6 @@ async def _stream_rows(page: PageRequest, after: int, deadline: float) -> AsyncI
             if (left := deadline - clock()) <= 0:
                 return
             await asyncio.sleep(min(_PAUSE_SECONDS, left))
-            left = max(0.0, deadline - clock())
 
 
 @get("/ui/journal/feed", opt={VOLATILE: True, **access(Operation.READ, Place.LIST)})

@@ -126,16 +126,15 @@ async def _stream_events(
 ) -> AsyncIterator[ServerSentEventMessage]:
     clock = asyncio.get_running_loop().time
     yield ServerSentEventMessage(None, comment="events follow", retry=1000)
-    left = max(0.0, deadline - clock())
     while True:  # the log is looked at once at least
-        page = await service.wait_for_events(registry, after, min(left, _BREATH_SECONDS), is_wanted)
+        page = await service.wait_for_events(registry, after, min(deadline - clock(), _BREATH_SECONDS), is_wanted)
         after = page.next
         if not page.events:
             yield ServerSentEventMessage(None, comment="nothing new", id=str(after))
         for event in page.events:
             made = event.to_cloud_event(source)
             yield ServerSentEventMessage(data=msgspec.json.encode(made).decode(), event=made.type, id=made.id)
-        if (left := deadline - clock()) <= 0:
+        if clock() >= deadline:
             return
 
 
