@@ -11,14 +11,14 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from tests.property.jsonschema_pairs import URIS, Schemas, random_document
 from tests.support.examples import scale_examples
+from tests.support.patient_search import let_steps_end_searches
 
 from stele.core.findings import Severity
 from stele.errors import SteleError
 from stele.formats.jsonschema import JSON_SCHEMA, ParsedJsonSchema
-from stele.formats.jsonschema.containment import search
 from stele.formats.jsonschema.containment.document import DocumentView
 from stele.formats.jsonschema.containment.document import build_document as one_document
-from stele.formats.jsonschema.containment.provers import PROVER, StructuralProver
+from stele.formats.jsonschema.containment.provers import StructuralProver
 from stele.formats.jsonschema.drafts import Draft
 from stele.formats.jsonschema.json_text import to_builtin
 
@@ -106,8 +106,7 @@ def test_one_document_means_what_the_schema_meant(seed: int, draft: int) -> None
 @pytest.mark.parametrize("draft", sorted(URIS))
 def test_few_pairs_stay_undecided(draft: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Of 60 pairs of a draft at most five find neither proof nor counter-example, and both answers occur."""
-    monkeypatch.setattr(search, "LONGEST", 60.0)  # steps alone end a search, also on a busy machine
-    monkeypatch.setattr(PROVER._engine, "_deadline", 60.0)
+    let_steps_end_searches(monkeypatch)
     levels: list[Severity | None] = []
     for seed in range(60):
         writer, reader = map(parse, Schemas(Random(seed), draft).make_pair())

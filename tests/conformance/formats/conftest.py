@@ -5,15 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
-
-from stele.formats.jsonschema.containment import search
-from stele.formats.jsonschema.containment.provers import PROVER
+from tests.support.patient_search import let_steps_end_searches
 
 
 @pytest.fixture(scope="module", autouse=True)
 def patience() -> Iterator[None]:
-    """Let steps alone end a search for a counter-example, and give a proof as long as it needs."""
+    """See `let_steps_end_searches`."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(search, "LONGEST", 60.0)
-        patch.setattr(PROVER._engine, "_deadline", 60.0)
+        let_steps_end_searches(patch)
         yield

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import socket
 import urllib.request
-from contextlib import suppress
 from pathlib import Path
-from random import randrange
 
 import msgspec
 import pyarrow as pa
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 from prometheus_client.samples import Sample
+from tests.support.server_process import free_port
 
 from stele.errors import Conflict, Invalid
 from stele.spark.engines.base import Decoded, ErrorColumns, error_structs
@@ -109,7 +108,7 @@ def test_a_file_that_is_none_counts_nothing(tmp_path: Path, left: str) -> None:
 
 def test_a_port_while_it_runs(tmp_path: Path) -> None:
     """Metrics are served from before the first batch until the end, and the port is free again then."""
-    port = _free()
+    port = free_port()
     settings = config(tmp_path, port)
     address = f"http://127.0.0.1:{port}/metrics"
     with open_metrics(settings) as seen:
@@ -226,12 +225,3 @@ def test_ids_of_every_wire_count_as_unknown_ids(label: str, schema_id: object) -
 def _samples(metrics: PipelineMetrics, name: str) -> list[Sample]:
     families = {family.name: family for family in metrics.collect()}
     return list(families[f"stele_pipeline_{name}"].samples) if f"stele_pipeline_{name}" in families else []
-
-
-def _free() -> int:
-    """A port that nobody listens on, and none of those that the system hands out to whoever asks for any."""
-    while True:
-        with suppress(OSError), socket.socket() as probe:
-            port = randrange(20_000, 30_000)
-            probe.bind(("0.0.0.0", port))
-            return port

@@ -7,14 +7,14 @@ import time
 from typing import Any
 
 import pytest
+from tests.support.patient_search import let_steps_end_searches
 from tests.support.time_limit import limit_time
 
 from stele.core.findings import Finding, Severity
 from stele.core.ports import Format
 from stele.formats.jsonschema import JSON_SCHEMA, ParsedJsonSchema
-from stele.formats.jsonschema.containment import search
 from stele.formats.jsonschema.containment.document import BundledDocument, DocumentView, build_document
-from stele.formats.jsonschema.containment.provers import PROVER, CanonicalProver, StructuralProver
+from stele.formats.jsonschema.containment.provers import CanonicalProver, StructuralProver
 from stele.formats.jsonschema.containment.samples import sample_pattern
 from stele.formats.jsonschema.containment.search import PASSES, Search, SearchBudget
 from stele.formats.jsonschema.drafts import Draft
@@ -38,9 +38,8 @@ def check(writer: Any, reader: Any, ruleset: str = "containment") -> list[Findin
 
 @pytest.fixture
 def patience(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let steps alone end a search, and give a proof as long as it needs: their seconds are for machines at rest."""
-    monkeypatch.setattr(search, "LONGEST", 60.0)
-    monkeypatch.setattr(PROVER._engine, "_deadline", 60.0)
+    """See `let_steps_end_searches`."""
+    let_steps_end_searches(monkeypatch)
 
 
 REFUTED: list[tuple[Any, Any, str, str, str]] = [
