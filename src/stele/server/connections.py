@@ -24,6 +24,7 @@ from stele.server.asgi import AsgiScope, Receive, ReceivedRequest, Send
 from stele.server.connection_limits import ConnectionLimits
 from stele.server.dispatch import PEER_CERTIFICATE
 from stele.server.http2_upgrade import Http1Protocol
+from stele.server.joined_writes import JoinedWriteTransport
 from stele.server.peer_certificates import read_peer_certificate
 from stele.server.request_bodies import is_short_body
 from stele.server.tls import has_outlived_authorities
@@ -122,6 +123,8 @@ class ConnectionTable:
 class BoundedProtocol(Http1Protocol):
     """One connection. The work for a request ends when its client leaves."""
 
+    transport: JoinedWriteTransport
+
     def __init__(self, *args: Any, **settings: Any) -> None:
         super().__init__(*args, **settings)
         self.address = self._own_address = ""
@@ -141,7 +144,7 @@ class BoundedProtocol(Http1Protocol):
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as in uvicorn
         """Take a new connection, or refuse it when there is no room."""
-        super().connection_made(transport)
+        super().connection_made(JoinedWriteTransport(transport, self.loop))
         self.address = self.client[0] if self.client else ""
         self._own_address, port = self.server or ("", None)
         self._place = self.scheme or "", port or 0
@@ -250,7 +253,7 @@ class BoundedProtocol(Http1Protocol):
         if answer is None:
             return False
         line, headers, content = answer
-        transport.write(b"%b%b%b\r\n%b" % (line, self._render_default_headers(), headers, content))
+        transport.write_now(b"%b%b%b\r\n%b" % (line, self._render_default_headers(), headers, content))
         self.server_state.total_requests += 1
         self._table.end_wait(self)
         self._wait(CloseReason.IDLE_TIME, self._limits.idle_seconds)

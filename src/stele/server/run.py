@@ -174,6 +174,7 @@ def _make_config(settings: ServerSettings) -> uvicorn.Config:
         workers=settings.workers,
         loop="auto",  # uvloop where it is installed
         http="stele.server.connections:BoundedProtocol",
+        ws="none",  # else an installed library for web sockets takes connections out of their bounds
         lifespan="on",
         access_log=False,
         log_level="error",

@@ -8,9 +8,10 @@ from typing import Any, cast
 
 import pytest
 
-from stele.server import connections
+from stele.server import connections, run
 from stele.server.connection_limits import ConnectionLimits
 from stele.server.connections import ConnectionTable
+from stele.server.settings import ServerSettings
 
 
 class WaitingConnection:
@@ -39,3 +40,12 @@ async def test_a_held_up_loop_is_no_fault_of_a_client(pause: float, monkeypatch:
         await waiting.is_closed.wait()
     sweeping.cancel()
     assert waiting.closed_at >= until + max(pause - 0.1, 0)
+
+
+def test_no_connection_becomes_a_web_socket(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A library for web sockets, where one is installed, would take connections out of their bounds and count."""
+    monkeypatch.setattr("uvicorn.protocols.websockets.auto.AutoWebSocketsProtocol", object)
+    monkeypatch.setattr(run, "make_worker_app", lambda: None)
+    config = run._make_config(ServerSettings())
+    config.load()
+    assert config.ws_protocol_class is None
