@@ -12,7 +12,7 @@ JAR = $(BIN)/python -m stele.spark.engines.jvm.build --if-stale --if-possible
 # Without bytecode on disk each of the hundreds of processes that tests start compiles all it imports, for seconds.
 unexport PYTHONDONTWRITEBYTECODE
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-servers run-server-tests run-lakehouse-tests test-long test-all coverage serve check format docs site lock audit bench jar clean
+.PHONY: help demo test test-servers run-server-tests run-lakehouse-tests build-jar test-long test-all coverage serve check format docs site lock audit bench jar clean
 
 help: ## Print this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-13s %s\n", $$1, $$2}'
@@ -21,12 +21,10 @@ demo: $(VENV)/demo.stamp ## Registry on SQLite + the Spark pipeline on real data
 	@$(JAR)
 	@$(BIN)/python examples/flights/demo.py
 
-test: $(VENV)/dev.stamp $(VENV)/suites.stamp $(VENV)/tools.stamp $(VENV)/spark.jsa ## The tests that need only Python, a JDK and PyPI
-	@$(JAR)
+test: $(VENV)/suites.stamp $(VENV)/tools.stamp $(VENV)/spark.jsa build-jar ## The tests that need only Python, a JDK and PyPI
 	PYTHONHASHSEED=$(HASHSEED) $(BIN)/python -m pytest -q -m "not servers" $(SIDE_BY_SIDE)
 
-test-servers: $(VENV)/dev.stamp $(VENV)/tools.stamp $(VENV)/spark.jsa ## The tests against real servers, brokers, foreign clients and in a browser
-	@$(JAR)
+test-servers: $(VENV)/tools.stamp $(VENV)/spark.jsa build-jar ## The tests against real servers, brokers, foreign clients and in a browser
 	@$(MAKE) --no-print-directory -j 2 --output-sync=line run-server-tests run-lakehouse-tests
 
 # Servers mostly wait, lake houses compute: side by side, two processes of each keep two cores busy.
@@ -37,8 +35,10 @@ run-server-tests:
 run-lakehouse-tests: $(VENV)/spark41/spark.jsa
 	PYTHONHASHSEED=$(HASHSEED) $(VENV)/spark41/bin/python -m pytest -q tests/spark/lakehouse $(SIDE_BY_SIDE)
 
-test-long: $(VENV)/dev.stamp $(VENV)/suites.stamp $(VENV)/tools.stamp $(VENV)/spark.jsa $(VENV)/spark41/spark.jsa ## All tests in their long form: hours, for releases
+build-jar: $(VENV)/dev.stamp
 	@$(JAR)
+
+test-long: $(VENV)/suites.stamp $(VENV)/tools.stamp $(VENV)/spark.jsa $(VENV)/spark41/spark.jsa build-jar ## All tests in their long form: hours, for releases
 	PYTHONHASHSEED=$(HASHSEED) HYPOTHESIS_PROFILE=long DIALECT_WALKS=20 $(BIN)/python -m pytest -q -m "not servers" $(SIDE_BY_SIDE)
 	STELE_LINEARIZABILITY_SECONDS=600 $(BIN)/python -m pytest -q -m servers --ignore tests/spark/lakehouse
 	PYTHONHASHSEED=$(HASHSEED) STELE_CHAOS_BATCHES=200 $(VENV)/spark41/bin/python -m pytest -q $(SIDE_BY_SIDE) tests/spark/lakehouse

@@ -17,6 +17,8 @@ from tests.support.spark_jvm import start_machines_fast
 
 load_profile()
 start_machines_fast()
+# The default colors the source of a traceback, for a second of processor time.
+structlog.dev.ConsoleRenderer.get_active().exception_formatter = structlog.dev.plain_traceback
 gc.set_threshold(20_000, 20, 100)  # with Python's own, tests spend a tenth of their time on looking for garbage
 
 

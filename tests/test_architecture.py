@@ -26,11 +26,11 @@ MAY_IMPORT = {
     "expressions": {"errors", "worker_process"},
     "protocol": _DATA,
     "storage": _DATA | {"tls_verification"},
-    "service": _DATA | {"formats", "wire", "storage", "protocol", "worker_process"},
+    "service": _DATA | {"formats", "wire", "storage", "protocol", "worker_process", "tls_verification"},
     "apis": _DATA | {"service", "protocol", "templates"},
     "ui": _DATA
     | {"service", "protocol", "apis", "templates", "pictures", "migrate"},  # of apis: http, and native's errors
-    "server": _DATA | {"storage", "service", "protocol", "apis", "ui", "templates", "replicate"},
+    "server": _DATA | {"storage", "service", "protocol", "apis", "ui", "templates", "replicate", "tls_verification"},
     "client": _DATA | {"formats", "wire", "protocol", "expressions", "pictures", "templates", "tls_verification"},
     "spark": _DATA | {"formats", "wire", "protocol", "client", "pictures", "templates"},
     "codegen": _DATA | {"formats", "wire", "protocol", "client"},

@@ -15,7 +15,7 @@ import typer
 from stele.cli.output import exit_on_error
 from stele.cli.profiles import CREDENTIAL_FILES, Credentials, RegistryProfile, complete_profile, load_config
 from stele.errors import InvalidRequest
-from stele.tls_verification import unify_verification
+from stele.tls_verification import make_client_context, unify_verification
 
 if TYPE_CHECKING:
     import httpx
@@ -63,9 +63,9 @@ class Connection(Credentials, frozen=True, kw_only=True):
             return OAuthClientCredentials(self.token_url, self.client_id, self.client_secret, scope=self.scope)
         return None
 
-    def _tls_context(self) -> ssl.SSLContext | bool:
+    def _tls_context(self) -> ssl.SSLContext:
         if not self.ca and not self.client_cert:
-            return True
+            return make_client_context()
         try:
             context = unify_verification(ssl.create_default_context(cafile=self.ca or None))
             if self.client_cert:

@@ -13,7 +13,7 @@ from stele.client.exchange import Send, ServerOrder, TransportFailure
 from stele.client.response_body import ENCODING
 from stele.client.trace_context import make_trace_headers
 from stele.errors import InvalidRequest
-from stele.tls_verification import unify_verification
+from stele.tls_verification import make_client_context
 
 ACCEPT = "application/vnd.schemaregistry.v1+json, application/vnd.schemaregistry+json; q=0.9, application/json; q=0.5"
 """The media types of the API, preferred one first."""
@@ -68,7 +68,7 @@ class Servers:
 def http_options(*, timeout: float, verify: ssl.SSLContext | bool, headers: dict[str, str] | None) -> dict[str, Any]:
     """The settings of an httpx client, sync or async."""
     if verify is True:
-        verify = unify_verification(httpx.create_ssl_context())
+        verify = make_client_context()
     ours = {"Accept": ACCEPT, "User-Agent": f"stele-client/{stele.__version__}"}
     return {"timeout": timeout, "verify": verify, "headers": ours | (headers or {}), "follow_redirects": False}
 

@@ -22,6 +22,7 @@ from stele.errors import SteleError
 from stele.service.audit_file import find_files, iter_lines
 from stele.service.times import format_time
 from stele.storage.file_lock import lock_file
+from stele.tls_verification import make_client_context
 
 _logger = structlog.get_logger("stele.audit")
 
@@ -50,6 +51,7 @@ class WebhookReceiver:
 
     def __init__(self, url: str) -> None:
         self._url = url
+        self._tls = make_client_context(trust_environment=False)
 
     async def send_lines(self, lines: Sequence[bytes]) -> None:
         """See `Receiver`."""
@@ -57,7 +59,9 @@ class WebhookReceiver:
 
         body = b'{"lines":[' + b",".join(lines) + b"]}"
         try:
-            async with httpx.AsyncClient(timeout=_SEND_SECONDS, follow_redirects=False, trust_env=False) as client:
+            async with httpx.AsyncClient(
+                verify=self._tls, timeout=_SEND_SECONDS, follow_redirects=False, trust_env=False
+            ) as client:
                 answer = await client.post(self._url, content=body, headers={"content-type": "application/json"})
         except httpx.HTTPError as error:
             raise DeliveryFailed(type(error).__name__) from None

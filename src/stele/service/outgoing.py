@@ -23,6 +23,7 @@ from typing import Any, Final, NamedTuple
 import httpx
 
 from stele.errors import ForbiddenAddress, Unavailable
+from stele.tls_verification import make_client_context
 
 Address = IPv4Address | IPv6Address
 Resolver = Callable[[str, int], Awaitable[Sequence[str]]]
@@ -157,7 +158,9 @@ class GuardedTransport(httpx.AsyncBaseTransport):
     ) -> None:
         self._rules = rules
         self._resolver = resolver
-        self._inner = inner if inner is not None else httpx.AsyncHTTPTransport(trust_env=False, limits=_NO_REUSE)
+        self._inner = inner or httpx.AsyncHTTPTransport(
+            verify=make_client_context(trust_environment=False), trust_env=False, limits=_NO_REUSE
+        )
 
     async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
         """Send one request. Raises `ForbiddenAddress`, and `httpx.ConnectError` for a host without address."""

@@ -1,0 +1,102 @@
+"""Clients trust whom httpx trusts, and read the authorities when a connection needs them."""
+
+from __future__ import annotations
+
+import asyncio
+import ssl
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import httpx
+import pytest
+from tests.support.certificates import write_certificates
+
+from stele.client import Retry, SchemaRegistryClient
+from stele.errors import Unavailable
+from stele.tls_verification import make_client_context
+
+
+@pytest.fixture
+async def url(tmp_path: Path) -> AsyncIterator[str]:
+    """A server whose certificate an authority of this test signed."""
+    write_certificates(tmp_path)
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(tmp_path / "server.pem", tmp_path / "server.key")
+
+    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        writer.write(b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\nconnection: close\r\n\r\n[]")
+        await writer.drain()
+        writer.close()
+
+    async with await asyncio.start_server(answer, "127.0.0.1", 0, ssl=context) as server:
+        yield f"https://localhost:{server.sockets[0].getsockname()[1]}/subjects"
+
+
+def ask_blocking(url: str, context: ssl.SSLContext) -> str:
+    """The answer, by a blocking client."""
+    with httpx.Client(verify=context, timeout=60) as client:
+        return client.get(url).text
+
+
+async def ask(url: str, context: ssl.SSLContext) -> list[str]:
+    """The answers, by both kinds of clients."""
+    async with httpx.AsyncClient(verify=context, timeout=60) as client:
+        return [await asyncio.to_thread(ask_blocking, url, context), (await client.get(url)).text]
+
+
+@pytest.mark.parametrize("name", ["SSL_CERT_FILE", "SSL_CERT_DIR"])
+async def test_the_environment_names_authorities(
+    url: str, name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A file or a folder of them is trusted, and what they did not sign is not."""
+    authorities = tmp_path / "ca.pem"
+    folder = tmp_path / "folder"
+    folder.mkdir()
+    subject_hash = await _hash_subject(authorities)
+    (folder / f"{subject_hash}.0").write_bytes(authorities.read_bytes())
+    monkeypatch.delenv("SSL_CERT_FILE", raising=False)
+    monkeypatch.setenv(name, str(authorities if name == "SSL_CERT_FILE" else folder))
+    assert await ask(url, make_client_context()) == ["[]", "[]"]
+    with pytest.raises(httpx.ConnectError, match="CERTIFICATE_VERIFY_FAILED"):
+        await ask(url, make_client_context(trust_environment=False))
+
+
+async def _hash_subject(certificate: Path) -> str:
+    """The name that OpenSSL looks for in a folder of authorities."""
+    command = ("openssl", "x509", "-noout", "-hash", "-in", str(certificate))
+    process = await asyncio.create_subprocess_exec(*command, stdout=asyncio.subprocess.PIPE)
+    output, _ = await process.communicate()
+    return output.decode().strip()
+
+
+async def test_what_cannot_be_read_fails_the_connection(
+    url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The error names the file, for both kinds of clients; nobody is trusted instead."""
+    missing = str(tmp_path / "missing.pem")
+    monkeypatch.setenv("SSL_CERT_FILE", missing)
+    context = make_client_context()
+    with pytest.raises(httpx.ConnectError, match=r"cannot read the authorities in .*missing\.pem"):
+        await asyncio.to_thread(ask_blocking, url, context)
+    async with httpx.AsyncClient(verify=context, timeout=60) as client:
+        with pytest.raises(httpx.ConnectError, match=r"cannot read the authorities in .*missing\.pem"):
+            await client.get(url)
+
+
+def test_a_client_without_tls_reads_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Authorities that cannot be read are no matter where nobody asks for them."""
+    monkeypatch.setenv("SSL_CERT_FILE", str(tmp_path / "missing.pem"))
+    with (
+        SchemaRegistryClient("http://127.0.0.1:1", timeout=10, retry=Retry(rounds=1)) as client,
+        pytest.raises(Unavailable, match="refused"),
+    ):
+        client.subjects()
+
+
+def test_its_rules_are_those_of_httpx() -> None:
+    """Versions, ciphers, names and verification are the same; strictness is that of every Python."""
+    late, usual = make_client_context(), httpx.create_ssl_context()
+    for member in ("check_hostname", "verify_mode", "minimum_version", "maximum_version", "options"):
+        assert getattr(late, member) == getattr(usual, member)
+    assert late.get_ciphers() == usual.get_ciphers()
