@@ -90,7 +90,7 @@ def test_every_dialect_answers_as_before(tmp_path: Path, dialect: str) -> None:
         assert (done.records, done.missing, done.ahead) == (contents.records, 0, 0)
         assert contents.records > 5
         with box(there) as target:
-            before, after = (crawl_documents(one.http, NAMES) for one in (source, target))
+            before, after = (crawl_documents(one.transport.server, NAMES) for one in (source, target))
             assert {key: (before.get(key), after.get(key)) for key in before if before[key] != after.get(key)} == {}
             found = [key for key, (status, _) in before.items() if status == 200]
             assert len(found) > 40, found
