@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import shutil
 import subprocess
-import tarfile
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -22,8 +21,7 @@ _DELETIONS = ("artifact", "artifact-version", "group")
 def run_apicurio(folder: Path, version: str) -> Iterator[str]:
     """Its address; a folder takes what belongs to it. Deletions are on, which a release after 2 has off."""
     archive = _download(folder, version)
-    with tarfile.open(archive) as packed:
-        packed.extractall(folder, filter="data")
+    subprocess.run(["tar", "-xzf", archive, "-C", folder], timeout=600, check=True)  # Python 3.11.2 has no safe way
     archive.unlink()
     port = free_port()
     words = ["java", "-Xmx512m", *LIGHT, f"-Dquarkus.http.port={port}", "-Dquarkus.http.host=127.0.0.1"]
