@@ -9,8 +9,8 @@ from __future__ import annotations
 import asyncio
 from typing import Any, Final
 
-_MOST_HELD: Final = 16 << 10
-"""Bytes that wait for what follows them, at most; a head is shorter as a rule."""
+_MOST_HELD: Final = 64 << 10
+"""Bytes that are held back, or joined with what was; more do not leave in one call anyway, and joining copies them."""
 
 
 class JoinedWriteTransport(asyncio.Transport):
@@ -29,11 +29,12 @@ class JoinedWriteTransport(asyncio.Transport):
 
     def write(self, data: bytes | bytearray | memoryview) -> None:
         """Write what was held back together with this, or hold this back."""
-        if self._held:
+        if len(data) > _MOST_HELD:
+            self._write_held()
+            self._transport.write(data)
+        elif self._held:
             held, self._held = self._held, b""
             self._transport.writelines((held, data))
-        elif len(data) > _MOST_HELD:
-            self._transport.write(data)
         elif data:
             self._held = data
             self._loop.call_soon(self._write_held)

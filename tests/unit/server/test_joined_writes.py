@@ -73,8 +73,15 @@ async def test_a_single_write_waits_for_one_turn(written: Written) -> None:
     transport.write(b"head")
     await asyncio.sleep(0)
     assert (beneath.calls, transport.get_write_buffer_size()) == ([b"head"], 0)
+
+
+async def test_much_is_written_at_once(written: Written) -> None:
+    """Large parts are neither held back nor copied, and come after what was held."""
+    transport, beneath = written
     transport.write(b"a" * 100_000)
-    assert beneath.calls[1:] == [b"a" * 100_000]
+    transport.write(b"head")
+    transport.write(b"b" * 100_000)
+    assert beneath.calls == [b"a" * 100_000, b"head", b"b" * 100_000]
 
 
 async def test_what_is_written_now_comes_after_what_was_held(written: Written) -> None:
