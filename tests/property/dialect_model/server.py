@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any
-from urllib.parse import unquote
 
 import structlog
 from tests.property.dialect_model.exchange import Ask, Differs, Reply, Request
+from tests.support.asgi_requests import send_request
 
 from stele.core.ports import Log
 from stele.server.asgi import App
@@ -80,33 +79,16 @@ class Server:
     async def answer(self, request: Request) -> Reply:
         """Send a request. Raises `Differs` for a read that gets another answer again, or without a cache of answers."""
         self.asked += 1
-        path, _, query = request.path.partition("?")
+        path = request.path.partition("?")[0]
         given = request.body
         data = given if isinstance(given, bytes) else b"" if given is None else json.dumps(given).encode()
-        headers = {"content-type": "application/json", **request.headers}
-        scope = {
-            "type": "http",
-            "asgi": {"version": "3.0"},
-            "http_version": "1.1",
-            "method": request.method,
-            "scheme": "http",
-            "path": unquote(path),
-            "raw_path": path.encode(),
-            "query_string": query.encode(),
-            "headers": [
-                *((name.encode(), value.encode()) for name, value in headers.items()),
-                (b"content-length", b"%d" % len(data)),
-            ],
-            "server": ("registry", 80),
-            "client": ("client", 1),
-        }
-        reply = await _send_request(self._front, scope, data)
+        reply = await _send_request(self._front, request, data)
         is_question = path.startswith("/compatibility/") or (path.startswith("/subjects/") and path.count("/") == 2)
         has_clock = path.endswith("/config")  # of AVRO-1124: it begins with the present second
         if (request.method == "GET" and not has_clock) or (request.method == "POST" and is_question):
             # Now and then at once again, since the first answer may be the one that is kept.
             front = self._front if self.asked % 4 == 0 else self._without_cache
-            again = await _send_request(front, scope, data)
+            again = await _send_request(front, request, data)
             if again != reply:
                 raise Differs(f"{request.method} {request.path}\n  {reply}\n  again or without a cache: {again}")
         return reply
@@ -126,21 +108,8 @@ class Server:
             )
 
 
-async def _send_request(app: App, scope: dict[str, Any], data: bytes) -> Reply:
-    told: list[Any] = []
-    sent = False
-
-    async def receive() -> Any:
-        nonlocal sent
-        if sent:
-            return {"type": "http.disconnect"}
-        sent = True
-        return {"type": "http.request", "body": data, "more_body": False}
-
-    async def send(message: Any) -> None:
-        told.append(message)
-
-    await app(scope, receive, send)
-    headers = {name.decode().lower(): value.decode() for name, value in told[0].get("headers", ())}
-    headers.pop("x-request-id", None)
-    return Reply(told[0]["status"], headers, b"".join(message.get("body", b"") for message in told[1:]))
+async def _send_request(app: App, request: Request, data: bytes) -> Reply:
+    headers = {"content-type": "application/json", **request.headers}
+    answer = await send_request(app, request.method, request.path, headers, data)
+    answer.headers.pop("x-request-id", None)
+    return Reply(*answer)

@@ -8,11 +8,12 @@ from collections.abc import Iterable, Iterator
 from itertools import product
 from random import Random
 from typing import Any
-from urllib.parse import quote, unquote
+from urllib.parse import quote
 
+from tests.support.asgi_requests import send_request
 from tests.support.examples import scale_examples
 
-from stele.server.asgi import App, Message
+from stele.server.asgi import App
 from stele.server.dialects import DIALECTS
 from stele.server.in_process import InProcessServer
 
@@ -92,30 +93,8 @@ async def _get_all(app: App, paths: Iterable[str]) -> Answers:
 
 
 async def _get(app: App, path: str) -> tuple[int, Any]:
-    scope = {
-        "type": "http",
-        "http_version": "1.1",
-        "method": "GET",
-        "scheme": "http",
-        "path": unquote(path),
-        "raw_path": path.encode(),
-        "query_string": b"",
-        "headers": [(b"host", b"store"), (b"content-type", b"application/json")],
-        "server": ("store", 80),
-        "client": ("127.0.0.1", 1),
-    }
-    received: Iterator[Message] = iter([{"type": "http.request", "body": b"", "more_body": False}])
-    sent: list[Message] = []
-
-    async def receive() -> Message:
-        return next(received, {"type": "http.disconnect"})
-
-    async def send(message: Message) -> None:
-        sent.append(message)
-
-    await app(scope, receive, send)
-    body = b"".join(message.get("body", b"") for message in sent[1:])
+    answer = await send_request(app, "GET", path, {"host": "store", "content-type": "application/json"}, host="store")
     try:
-        return sent[0]["status"], json.loads(body)
+        return answer.status, json.loads(answer.body)
     except ValueError:
-        return sent[0]["status"], _DATE.sub("\n", body.decode())
+        return answer.status, _DATE.sub("\n", answer.body.decode())

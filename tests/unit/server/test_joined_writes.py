@@ -46,19 +46,19 @@ class RecordingTransport(asyncio.Transport):
         return 0
 
 
-Written = tuple[JoinedWriteTransport, RecordingTransport]
+Transports = tuple[JoinedWriteTransport, RecordingTransport]
 
 
 @pytest.fixture
-async def written() -> Written:
+async def transports() -> Transports:
     """A transport, and the one beneath it."""
     beneath = RecordingTransport()
     return JoinedWriteTransport(beneath, asyncio.get_running_loop()), beneath
 
 
-async def test_two_writes_of_one_turn_are_one(written: Written) -> None:
+async def test_two_writes_of_one_turn_are_one(transports: Transports) -> None:
     """The second write takes the first with it, and nothing is written again in the next turn."""
-    transport, beneath = written
+    transport, beneath = transports
     transport.write(b"head")
     assert (beneath.calls, transport.get_write_buffer_size()) == ([], 4)
     transport.write(b"body")
@@ -67,44 +67,44 @@ async def test_two_writes_of_one_turn_are_one(written: Written) -> None:
     assert beneath.calls == [b"headbody"]
 
 
-async def test_a_single_write_waits_for_one_turn(written: Written) -> None:
+async def test_a_single_write_waits_for_one_turn(transports: Transports) -> None:
     """The head of a stream that has nothing to say yet reaches its client."""
-    transport, beneath = written
+    transport, beneath = transports
     transport.write(b"head")
     await asyncio.sleep(0)
     assert (beneath.calls, transport.get_write_buffer_size()) == ([b"head"], 0)
 
 
-async def test_much_is_written_at_once(written: Written) -> None:
+async def test_much_is_written_at_once(transports: Transports) -> None:
     """Large parts are neither held back nor copied, and come after what was held."""
-    transport, beneath = written
+    transport, beneath = transports
     transport.write(b"a" * 100_000)
     transport.write(b"head")
     transport.write(b"b" * 100_000)
     assert beneath.calls == [b"a" * 100_000, b"head", b"b" * 100_000]
 
 
-async def test_what_is_written_now_comes_after_what_was_held(written: Written) -> None:
+async def test_what_is_written_now_comes_after_what_was_held(transports: Transports) -> None:
     """The order stays."""
-    transport, beneath = written
+    transport, beneath = transports
     transport.write(b"first")
     transport.write_now(b"second")
     assert b"".join(beneath.calls) == b"firstsecond"
 
 
 @pytest.mark.parametrize(("end", "calls"), [("close", [b"end"]), ("abort", [])])
-async def test_a_close_writes_what_was_held(written: Written, end: str, calls: list[bytes]) -> None:
+async def test_a_close_writes_what_was_held(transports: Transports, end: str, calls: list[bytes]) -> None:
     """A connection that is closed loses nothing, one that is aborted what it held; nothing is written afterwards."""
-    transport, beneath = written
+    transport, beneath = transports
     transport.write(b"end")
     getattr(transport, end)()
     await asyncio.sleep(0)
     assert (beneath.calls, transport.is_closing()) == (calls, True)
 
 
-async def test_nothing_is_written_to_a_client_that_left(written: Written) -> None:
+async def test_nothing_is_written_to_a_client_that_left(transports: Transports) -> None:
     """The connection may end between a write and the next turn."""
-    transport, beneath = written
+    transport, beneath = transports
     transport.write(b"head")
     beneath.close()
     await asyncio.sleep(0)
