@@ -26,6 +26,7 @@ class Missing:
 sys.meta_path.insert(0, Missing())
 from stele.cli.offline import open_offline
 from stele.client import Schema, SchemaRegistryClient, serdes
+from stele.formats.registry import get_format
 with open_offline("memory:") as transport, SchemaRegistryClient("http://here", transport=transport) as client:
     for text, kind in (('"int"', "AVRO"), ("{}", "JSON")):
         client.register(kind, Schema(text, kind))
@@ -33,6 +34,10 @@ with open_offline("memory:") as transport, SchemaRegistryClient("http://here", t
         client.register("p", Schema('syntax = "proto3"; message M {}', "PROTOBUF"))
     except Exception as error:
         print(error)
+try:
+    get_format("xsd").parse(b"<schema xmlns='http://www.w3.org/2001/XMLSchema'/>", {})
+except Exception as error:
+    print(error)
 """
 
 
@@ -66,8 +71,9 @@ def test_the_base_stays_small() -> None:
 
 
 def test_a_server_needs_no_extra() -> None:
-    """Server, client and serdes work without any optional package; Protobuf says which extra brings its compiler."""
+    """Server, client and serdes work without any optional package; Protobuf and XSD say which extra they need."""
     code = _SERVE_WITHOUT_EXTRAS.replace("OPTIONAL", repr(OPTIONAL))
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     assert "pip install 'stele-registry[protobuf]'" in done.stdout
+    assert "pip install 'stele-registry[xsd]'" in done.stdout

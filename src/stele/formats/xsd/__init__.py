@@ -18,7 +18,6 @@ from stele.formats.capabilities import OutlineLocation, OutlineNode
 from stele.formats.conversion.model import Loss, Model
 from stele.formats.rulesets import Ruleset, Rulesets
 from stele.formats.xsd import lint as _lint
-from stele.formats.xsd import outline as _outline
 from stele.formats.xsd import parse as _parse
 from stele.formats.xsd.canonical import canonicalize
 from stele.formats.xsd.parse import ParsedXsd
@@ -92,15 +91,21 @@ class XsdFormat:
 
     def outline(self, parsed: ParsedXsd) -> list[OutlineNode]:
         """Return the document with all it declares; see `stele.formats.xsd.outline`."""
-        return _outline.build_outline(parsed)
+        from stele.formats.xsd.outline import build_outline
+
+        return build_outline(parsed)
 
     def locator(self, parsed: ParsedXsd) -> Callable[[str], OutlineLocation | None]:
         """Return where in the outline a finding's path leads, through types and groups."""
-        return _outline.build_locator(parsed)
+        from stele.formats.xsd.outline import build_locator
+
+        return build_locator(parsed)
 
     def positions(self, parsed: ParsedXsd, text: bytes) -> Mapping[str, SourcePosition]:
         """Return where declarations stand, by the paths of findings and of the outline."""
-        return _outline.locate_declarations(parsed, text)
+        from stele.formats.xsd.outline import locate_declarations
+
+        return locate_declarations(parsed, text)
 
     def list_imports(self, text: bytes) -> Sequence[str]:
         """Return the names of the documents that this one refers to."""
