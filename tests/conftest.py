@@ -7,13 +7,14 @@ import gc
 import os
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import pytest
 import structlog
 from tests.support.examples import load_profile
 from tests.support.java_machine import JavaMachine
 from tests.support.spark_jvm import start_machines_fast
+from xdist.scheduler import LoadFileScheduling
 
 load_profile()
 start_machines_fast()
@@ -70,6 +71,37 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         found = (rank for rank, each in enumerate(LONGEST_FIRST) if name.startswith(f"{each}/"))
         ranks[path] = next(found, len(LONGEST_FIRST))
     items.sort(key=lambda item: ranks[item.path])
+
+
+SHARED_JAVA: Final = {
+    "pages": ("test_docs.py", "test_walkthrough.py"),
+    "statements and tables": (
+        "spark/test_declarative.py",
+        "spark/test_jvm",
+        "spark/test_sinks.py",
+        "spark/test_stream_sql",
+        "spark/test_wires.py",
+    ),
+    "columns and pipelines": ("spark/test_",),
+}
+"""Files whose tests share a Java machine, by the beginnings of their names; the first group that fits holds.
+
+A machine is warm after 15 seconds of processor time, so a group stays with one process. Groups take about equally long.
+"""
+
+
+class SharedJavaScheduling(LoadFileScheduling):
+    """Gives a process whole files, and all files of a group of `SHARED_JAVA` to one process."""
+
+    def _split_scope(self, nodeid: str) -> str:
+        file = super()._split_scope(nodeid)
+        name = file.removeprefix("tests/")
+        return next((group for group, names in SHARED_JAVA.items() if name.startswith(names)), file)
+
+
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> SharedJavaScheduling | None:
+    """Have `--dist loadfile` keep together what shares a Java machine."""
+    return SharedJavaScheduling(config, log) if config.getvalue("dist") == "loadfile" else None
 
 
 def pytest_make_parametrize_id(val: object, argname: str) -> str | None:
