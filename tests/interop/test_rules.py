@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from pathlib import Path
 from types import ModuleType
 from typing import Any
 from uuid import uuid4
@@ -30,6 +31,16 @@ from stele.client.serdes import (
 )
 
 ALGORITHMS = ["AES128_GCM", "AES256_GCM", "AES256_SIV"]
+
+
+@pytest.fixture
+def theirs(registry_url: str, tmp_path: Path) -> Iterator[TheirClient]:
+    """confluent-kafka's client, which trusts no authority.
+
+    It and its clients of keys, of which each rule that encrypts makes some, read all authorities otherwise: for 45 ms.
+    """
+    with TheirClient({"url": registry_url, "ssl.ca.location": str(tmp_path)}) as client:
+        yield client
 
 
 @pytest.fixture(params=["AVRO", "JSON", "PROTOBUF"])

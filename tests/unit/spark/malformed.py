@@ -13,6 +13,7 @@ import struct
 import sys
 import time
 from collections.abc import Callable, Iterator
+from functools import cache
 from random import Random
 from typing import Any
 
@@ -88,6 +89,7 @@ def _base128(value: int) -> bytes:
     return bytes([*out, value])
 
 
+@cache
 def nest_messages(tag: bytes) -> bytes:
     """Messages in each other, as deep as fits: all lengths are right."""
     sizes = [0]
