@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 
+from tests.support.source_trees import list_nodes, parse_source
 from tools.import_circles import build_import_graph, find_import_circles
 
 SOURCE = Path(__file__).parent.parent / "src" / "stele"
@@ -65,16 +66,10 @@ def part_of(path: Path) -> str:
 
 
 @cache
-def parse_module(path: Path) -> ast.Module:
-    """The syntax tree of a module, parsed once for all tests of this file."""
-    return ast.parse(path.read_text(encoding="utf-8"))
-
-
-@cache
 def imports(path: Path) -> list[tuple[int, str]]:
     """(line, dotted name) of everything a module imports, inside functions too."""
     found: list[tuple[int, str]] = []
-    for node in ast.walk(parse_module(path)):
+    for node in list_nodes(path):
         if isinstance(node, ast.Import):
             found += [(node.lineno, alias.name) for alias in node.names]
         elif isinstance(node, ast.ImportFrom) and node.module:
@@ -101,7 +96,7 @@ def test_imports_go_downwards() -> None:
 
 def test_errors_import_nothing_at_run_time() -> None:
     """The error tree stands at the bottom: what it imports of Stele, it imports for type checkers alone."""
-    tree = parse_module(SOURCE / "errors.py")
+    tree = parse_source(SOURCE / "errors.py")
     outside = [
         node for node in tree.body if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("stele")
     ]
@@ -198,7 +193,7 @@ def test_endpoints_begin_with_their_route() -> None:
     methods = ("# GET", "# POST", "# PUT", "# DELETE", "# PATCH", "# OPTIONS")
     for path in (path for pattern in ("routes.py", "routes/*.py") for path in (SOURCE / "apis").rglob(pattern)):
         lines = path.read_text(encoding="utf-8").splitlines()
-        for node in ast.walk(ast.parse("\n".join(lines))):
+        for node in list_nodes(path):
             names = {getattr(getattr(row, "func", None), "id", "") for row in getattr(node, "decorator_list", ())}
             if isinstance(node, ast.AsyncFunctionDef) and names & {"get", "post", "put", "delete", "patch", "route"}:
                 head = lines[node.lineno : node.body[0].lineno]
@@ -222,7 +217,7 @@ def test_core_has_no_dialect_words() -> None:
         "xregistry",
     )
     for path in (SOURCE / "core").rglob("*.py"):
-        nodes = list(ast.walk(parse_module(path)))
+        nodes = list_nodes(path)
         docstrings = {id(node.value) for node in nodes if isinstance(node, ast.Expr)}  # may name the source of an idea
         for node in nodes:
             if id(node) in docstrings:
@@ -248,7 +243,7 @@ def test_files_and_functions_stay_small() -> None:
         lines = text.splitlines()
         if len(lines) > MAX_FILE_LINES and EXCUSE not in text:
             long.append(f"{path.relative_to(SOURCE)} has {len(lines)} lines")
-        for node in ast.walk(parse_module(path)):
+        for node in list_nodes(path):
             if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
                 length = (node.end_lineno or node.lineno) - node.lineno + 1
                 body = "\n".join(lines[node.lineno - 1 : node.end_lineno])
@@ -269,7 +264,7 @@ def test_broad_catches_say_why() -> None:
     for path in MODULES:
         if str(path.relative_to(SOURCE)) in allowed or part_of(path) == "testing":
             continue
-        for node in ast.walk(parse_module(path)):
+        for node in list_nodes(path):
             if isinstance(node, ast.ExceptHandler) and not isinstance(node.body[-1], ast.Raise):
                 name = getattr(node.type, "id", None)
                 assert name not in {"Exception", "BaseException"}, f"{path}:{node.lineno}"

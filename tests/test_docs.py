@@ -11,7 +11,7 @@ import inspect
 import os
 import re
 import sys
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import pytest
@@ -20,6 +20,7 @@ from packaging.utils import canonicalize_name
 from tests.support.doc_pages import list_steps, run_page
 from tests.support.java_machine import JavaMachine
 from tests.support.server_process import serving
+from tests.support.source_trees import list_nodes
 from tools import reference
 
 ROOT = Path(__file__).parent.parent
@@ -159,38 +160,46 @@ CROSS_REFERENCE = re.compile(
 )
 
 
-def defined_names(trees: Iterable[ast.AST]) -> set[str]:
-    """Every name that code defines or imports, and every part of a dotted one."""
-    names = {name for name in dir(builtins) if not name.startswith("_")}
-    for node in (node for tree in trees for node in ast.walk(tree)):
-        if isinstance(node, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
-            names.add(node.name)
-        elif isinstance(node, ast.Name):
+@functools.cache
+def find_defined_names(path: Path) -> frozenset[str]:
+    """Every name that a source defines or imports, and every part of a dotted one."""
+    names: set[str] = set()
+    for node in list_nodes(path):
+        if isinstance(node, ast.Name):
             names.add(node.id)
         elif isinstance(node, ast.Attribute):
             names.add(node.attr)
         elif isinstance(node, ast.arg):
             names.add(node.arg)
+        elif isinstance(node, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
+            names.add(node.name)
         elif isinstance(node, ast.alias):
             names |= {*node.name.split("."), node.asname or ""}
-    return names
+    return frozenset(names)
 
 
 @functools.cache
-def parse_sources() -> Mapping[Path, ast.Module]:
-    """The syntax tree of each source."""
-    return {path: ast.parse(path.read_text(encoding="utf-8")) for path in sorted((ROOT / "src").rglob("*.py"))}
+def list_documented_texts(path: Path) -> Sequence[str]:
+    """The docstrings of a module, its classes, functions and values, cleaned of indentation."""
+    return [
+        inspect.cleandoc(node.value.value)
+        for node in list_nodes(path)
+        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str)
+    ]
+
+
+SOURCES = sorted((ROOT / "src").rglob("*.py"))
+BUILTINS = frozenset(name for name in dir(builtins) if not name.startswith("_"))
 
 
 def test_names_in_docstrings_exist() -> None:
     """What a docstring refers to with See, as in, Raises or Inverse of is a name of the source."""
-    sources = parse_sources()
-    known = defined_names(sources.values()) | {path.stem for path in (ROOT / "src").rglob("*.*")}
-    known |= {path.parent.name for path in sources} | {"toml", "py", "java"}
+    known = BUILTINS.union(*map(find_defined_names, SOURCES)) | {path.stem for path in (ROOT / "src").rglob("*.*")}
+    known |= {path.parent.name for path in SOURCES} | {"toml", "py", "java"}
     wrong = [
         f"{path.relative_to(ROOT)}: {name}"
-        for path, tree in sources.items()
-        for text in documented_texts(tree)
+        for path in SOURCES
+        for text in list_documented_texts(path)
         for names in CROSS_REFERENCE.findall(text)
         for name in re.findall(r"`([\w.]+)`", names)
         if not set(name.split(".")) <= known
@@ -206,13 +215,13 @@ NAME_IN_MODULE = re.compile(r"`((?:\w+\.)*(\w+)\.([A-Z]\w*))`")
 def test_names_of_modules_in_docstrings_are_defined_there() -> None:
     """Where a docstring names a class or a constant behind its module, that module has it."""
     names: dict[str, set[str]] = {}
-    for path, tree in parse_sources().items():
+    for path in SOURCES:
         for stem in (path.parent.name if path.stem == "__init__" else path.stem, path.parent.name):
-            names.setdefault(stem, set()).update(defined_names([tree]))
+            names.setdefault(stem, set(BUILTINS)).update(find_defined_names(path))
     wrong = [
         f"{path.relative_to(ROOT)}: {whole}"
-        for path, tree in parse_sources().items()
-        for text in documented_texts(tree)
+        for path in SOURCES
+        for text in list_documented_texts(path)
         for whole, module, name in NAME_IN_MODULE.findall(text)
         if {whole.split(".")[0], module} <= names.keys() and name not in names[module]
     ]
@@ -229,21 +238,14 @@ LOOSE_CITATION = re.compile(
 )
 
 
-def documented_texts(tree: ast.AST) -> Iterator[str]:
-    """The docstrings of a module, its classes, functions and values, cleaned of indentation."""
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str):
-            yield inspect.cleandoc(node.value.value)
-
-
 def test_sources_in_docstrings_lead_to_pages() -> None:
     """A docstring's `Source:` names a page of docs/protocols; no citation names something outside the repository."""
     wrong = []
-    for path in sorted((ROOT / "src").rglob("*.py")):
-        text = path.read_text(encoding="utf-8")
-        for doc in documented_texts(ast.parse(text)):
+    for path in SOURCES:
+        for doc in list_documented_texts(path):
             cited = CITATION.findall(re.sub(r"\s+", " ", doc))
             wrong += [f"{path.relative_to(ROOT)}: {rest[:60]}" for rest in cited if not CITED_PAGE.match(rest)]
+        text = path.read_text(encoding="utf-8")
         wrong += [f"{path.relative_to(ROOT)}: {loose}" for loose in LOOSE_CITATION.findall(text)]
     assert wrong == []
 
@@ -308,6 +310,15 @@ def list_modules() -> Mapping[str, list[str]]:
     return importlib.metadata.packages_distributions()
 
 
+@functools.cache
+def list_requirements(name: str) -> Sequence[Requirement]:
+    """What a distribution needs, with and without its extras; nothing if it is for another platform or Python."""
+    try:
+        return [Requirement(text) for text in importlib.metadata.requires(name) or ()]
+    except importlib.metadata.PackageNotFoundError:
+        return ()
+
+
 def find_importable(requirements: list[str]) -> set[str]:
     """The modules that come with these requirements and all that they need."""
     waiting, seen = [Requirement(text) for text in requirements], set()
@@ -317,12 +328,11 @@ def find_importable(requirements: list[str]) -> set[str]:
             if (key := (canonicalize_name(wanted.name), extra)) in seen:
                 continue
             seen.add(key)
-            try:
-                needed = importlib.metadata.requires(wanted.name) or []
-            except importlib.metadata.PackageNotFoundError:
-                continue  # for another platform or Python
-            parsed = map(Requirement, needed)
-            waiting += [each for each in parsed if each.marker is None or each.marker.evaluate({"extra": extra})]
+            waiting += [
+                each
+                for each in list_requirements(canonicalize_name(wanted.name))
+                if each.marker is None or each.marker.evaluate({"extra": extra})
+            ]
     names = {name for name, _ in seen}
     found = {module for module, dists in list_modules().items() if names & {canonicalize_name(dist) for dist in dists}}
     return found | {"stele"}  # an editable installation does not list its modules

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import multiprocessing
+import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import Future
 from dataclasses import dataclass, field
 from functools import cached_property
-from multiprocessing.pool import ThreadPool
 from pathlib import Path
 from typing import Any, NamedTuple, Self, TypeVar
 
@@ -131,10 +131,17 @@ def fail_with(faults: Iterable[str]) -> None:
 
 def run_bounded(seconds: float, call: Callable[[], T]) -> T:
     """Return what a call returns or raises, in a thread of its own. Raises `AssertionError` when it takes too long."""
-    pool = ThreadPool(1)  # its threads are daemons: one that hangs keeps nobody from ending
-    try:
-        return pool.apply_async(call).get(seconds)
-    except multiprocessing.TimeoutError:
-        raise AssertionError(f"no answer within {seconds:g} s") from None
-    finally:
-        pool.terminate()
+    answer: Future[T] = Future()
+
+    def run() -> None:
+        try:
+            answer.set_result(call())
+        except BaseException as error:
+            answer.set_exception(error)
+
+    thread = threading.Thread(target=run, daemon=True)  # one that hangs keeps nobody from ending
+    thread.start()
+    thread.join(seconds)
+    if not answer.done():
+        raise AssertionError(f"no answer within {seconds:g} s")
+    return answer.result()

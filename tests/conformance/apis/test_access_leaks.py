@@ -69,7 +69,7 @@ _SAFE = {Operation.LIST, Operation.READ, Operation.READ_KEYS}
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def world() -> AsyncIterator[World]:
+async def world(brief_logging: None) -> AsyncIterator[World]:
     """The world of the team, with a neighbour in it; streams in it are brief."""
     registry = await Registry.open(await open_log("memory:"))
     made = World(registry, has_login=True)

@@ -31,7 +31,7 @@ _WORDS = (SUBJECT, MARKER, KEK, PLACE)
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def world() -> AsyncIterator[World]:
+async def world(brief_logging: None) -> AsyncIterator[World]:
     """The world, open to all as long as it is made; streams in it are brief."""
     registry = await Registry.open(await open_log("memory:"))
     made = World(registry, has_login=True)

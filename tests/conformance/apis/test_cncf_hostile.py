@@ -55,7 +55,7 @@ AVRO = b'{"type":"record","name":"R","fields":[]}'
 
 
 @pytest_asyncio.fixture(loop_scope="module", scope="module")
-async def registry() -> AsyncIterator[Registry]:
+async def registry(brief_logging: None) -> AsyncIterator[Registry]:
     """One node with a group and a schema."""
     node = await Registry.open(await open_log("memory:"))
     yield node

@@ -43,7 +43,7 @@ WITH_BODY = [
 
 
 @pytest_asyncio.fixture(loop_scope="module", scope="module")
-async def registry() -> AsyncIterator[Registry]:
+async def registry(brief_logging: None) -> AsyncIterator[Registry]:
     """One node."""
     node = await Registry.open(await open_log("memory:"))
     yield node

@@ -24,7 +24,7 @@ USES = '{"type":"record","name":"R","fields":[{"name":"a","type":"int"},{"name":
 
 
 @pytest_asyncio.fixture(loop_scope="module", scope="module")
-async def registry() -> AsyncIterator[Registry]:
+async def registry(brief_logging: None) -> AsyncIterator[Registry]:
     """An empty node: the check needs none of its state."""
     node = await Registry.open(await open_log("memory:"))
     yield node

@@ -29,7 +29,7 @@ NONE = {"policy": None, "ruleset": None}
 
 
 @pytest_asyncio.fixture(loop_scope="module", scope="module")
-async def registry() -> AsyncIterator[Registry]:
+async def registry(brief_logging: None) -> AsyncIterator[Registry]:
     """One node, emptied for every test."""
     node = await Registry.open(await open_log("memory:"))
     yield node

@@ -24,7 +24,7 @@ RULES = read_rules(Path(__file__).parent / "native" / "usage.txt")
 
 
 @pytest_asyncio.fixture(loop_scope="module", scope="module")
-async def registry() -> AsyncIterator[Registry]:
+async def registry(brief_logging: None) -> AsyncIterator[Registry]:
     """A node that takes three places, emptied for every test."""
     node = await Registry.open(await open_log("memory:"), Limits(places=3))
     yield node

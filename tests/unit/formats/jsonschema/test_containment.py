@@ -7,14 +7,14 @@ import time
 from typing import Any
 
 import pytest
-from tests.support.patient_search import let_steps_end_searches
+from tests.support.patient_search import let_steps_end_searches, shorten_proofs
 from tests.support.time_limit import limit_time
 
 from stele.core.findings import Finding, Severity
 from stele.core.ports import Format
 from stele.formats.jsonschema import JSON_SCHEMA, ParsedJsonSchema
 from stele.formats.jsonschema.containment.document import BundledDocument, DocumentView, build_document
-from stele.formats.jsonschema.containment.provers import CanonicalProver, StructuralProver
+from stele.formats.jsonschema.containment.provers import DEADLINE, PROVER, CanonicalProver, StructuralProver
 from stele.formats.jsonschema.containment.samples import sample_pattern
 from stele.formats.jsonschema.containment.search import PASSES, Search, SearchBudget
 from stele.formats.jsonschema.drafts import Draft
@@ -224,8 +224,9 @@ def _choice_schema(count: int, kind: str) -> Any:
         ({"pattern": "^(a+)+$"}, {"pattern": "^(?=a)(a+)+b?$"}),
     ],
 )
-def test_hostile_pairs_end(writer: Any, reader: Any) -> None:
+def test_hostile_pairs_end(writer: Any, reader: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """Branches that multiply, cycles, thousands of members, huge bounds, slow patterns: an answer within seconds."""
+    shorten_proofs(monkeypatch)
     with limit_time(30, time.monotonic):
         check(writer, reader)
 
@@ -262,6 +263,11 @@ def test_one_changed_property_of_thousands_is_found() -> None:
     changed["properties"]["p1999"]["maxLength"] = 2
     (finding,) = check(wide, changed)
     assert finding.path == "#/properties/p1999/maxLength"
+
+
+def test_a_proof_may_take_seconds() -> None:
+    """The deadline of all proofs is this one, and short enough for who waits; most tests here have a shorter one."""
+    assert PROVER._engine._deadline == DEADLINE <= 5
 
 
 def test_a_proof_that_takes_too_long_is_given_up_and_the_next_one_is_not_harmed() -> None:
