@@ -40,7 +40,7 @@ build-jar: $(VENV)/dev.stamp
 
 test-long: $(VENV)/suites.stamp $(VENV)/tools.stamp $(VENV)/spark.jsa $(VENV)/spark41/spark.jsa build-jar ## All tests in their long form: hours, for releases
 	PYTHONHASHSEED=$(HASHSEED) HYPOTHESIS_PROFILE=long DIALECT_WALKS=20 $(BIN)/python -m pytest -q -m "not servers" $(SIDE_BY_SIDE)
-	STELE_LINEARIZABILITY_SECONDS=600 $(BIN)/python -m pytest -q -m servers --ignore tests/spark/lakehouse
+	HYPOTHESIS_PROFILE=long STELE_LINEARIZABILITY_SECONDS=600 $(BIN)/python -m pytest -q -m servers --ignore tests/spark/lakehouse
 	PYTHONHASHSEED=$(HASHSEED) STELE_CHAOS_BATCHES=200 $(VENV)/spark41/bin/python -m pytest -q $(SIDE_BY_SIDE) tests/spark/lakehouse
 	$(BIN)/python fuzz/run.py --all --seconds 600
 

@@ -7,26 +7,20 @@ from __future__ import annotations
 
 import importlib
 import os
-import subprocess
-import sys
-import time
 from collections.abc import Callable, Iterator
 from importlib.resources import files
 from pathlib import Path
 from types import ModuleType
 from uuid import uuid4
 
-import httpx
 import pytest
 from confluent_kafka.schema_registry import SchemaRegistryClient as TheirClient
 from grpc_tools import protoc  # type: ignore[import-untyped]  # ships no types
 from tests.support.kafka import kafka
 from tests.support.mock_broker import run_mock_broker
-from tests.support.server_process import free_port
+from tests.support.server_process import serving
 
 from stele.client import SchemaRegistryClient
-
-START = 240.0  # seconds a server may take to answer
 
 
 @pytest.fixture(scope="session")
@@ -36,21 +30,8 @@ def registry_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     if elsewhere:
         yield elsewhere
         return
-    folder = tmp_path_factory.mktemp("registry")
-    port = free_port()
-    command = [sys.executable, "-m", "stele.cli", "serve", "--store", "memory:", "--port", str(port)]
-    with (folder / "server.log").open("wb") as log:
-        server = subprocess.Popen(command, stdout=log, stderr=subprocess.STDOUT, cwd=folder)
-    try:
-        _wait(server, f"http://127.0.0.1:{port}", folder / "server.log")
-        yield f"http://127.0.0.1:{port}"
-    finally:
-        server.terminate()
-        try:
-            server.wait(10)
-        except subprocess.TimeoutExpired:
-            server.kill()
-            server.wait()
+    with serving("--store", "memory:", folder=tmp_path_factory.mktemp("registry")) as server:
+        yield server.url
 
 
 @pytest.fixture
@@ -105,18 +86,3 @@ def compile_proto(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[
 
 def _well_known() -> Path:
     return Path(str(files("grpc_tools"))) / "_proto"
-
-
-def _wait(server: subprocess.Popen[bytes], url: str, log: Path) -> None:
-    deadline = time.monotonic() + START
-    while time.monotonic() < deadline:
-        if server.poll() is not None:
-            break
-        try:
-            if httpx.get(f"{url}/subjects", timeout=2).status_code == httpx.codes.OK:
-                return
-        except httpx.TransportError:
-            time.sleep(0.1)
-        else:
-            time.sleep(0.1)
-    pytest.fail(f"no registry at {url} after {START:g} s:\n{log.read_text(errors='replace')[-4000:]}")

@@ -4,8 +4,8 @@ Tests start hundreds of processes of the command line, and most of the processor
 process for each process of tests imports what they need and forks whatever is asked of it over a socket. A
 forked process has its own arguments, folder, environment, standard streams and end, as one that was started has.
 
-Start a process of its own where the start is what a test is about, and for several workers: these look at environment
-variables when their libraries are imported.
+Start a process of its own where the start is what a test is about, and where a variable is for Python or for a library
+that reads it when it is imported.
 
 `python -m tests.support.fork_server SOCKET` is the process that forks; it ends with its standard input.
 """
@@ -30,11 +30,14 @@ import time
 import types
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import IO, Final, NamedTuple
+from typing import IO, Any, Final, NamedTuple
 
 from tests.support.forked_program import HEAD_BYTES, request_process
 
 LOADED: Final = (
+    "IPython",  # which PySpark asks where it runs
+    "ipykernel",
+    "numba",
     "pyarrow.compute",
     "pyspark.sql.functions",
     "stele.cli.app",
@@ -42,13 +45,21 @@ LOADED: Final = (
     "stele.formats.avro",
     "stele.formats.jsonschema.canonical",
     "stele.formats.protobuf.canonical",
+    "stele.formats.thrift",
+    "stele.formats.xsd",
+    "stele.review.report",
     "stele.server.app",
     "stele.server.run",
     "stele.service.missing_references",
     "stele.service.text_search",
+    "stele.spark.data_audit",
+    "stele.spark.engines.vm.encoder",
     "stele.spark.session",
+    "stele.storage.files.log",
     "stele.storage.memory",
+    "stele.storage.postgres.log",
     "stele.storage.sqlite",
+    "stele.testing.log_worker",
     "stele.ui.app",
     "uvicorn.lifespan.on",
     "uvicorn.loops.uvloop",
@@ -65,7 +76,7 @@ def can_fork() -> bool:
 
 
 class _Task(NamedTuple):
-    """What a forked process is to do: `stele` with arguments, or Python code."""
+    """What a forked process is to do: `stele` with arguments, `-c` with code, or `-m` with a module that has `main`."""
 
     arguments: list[str]
     folder: str
@@ -149,15 +160,32 @@ def _run_task(task: _Task) -> None:
     os.environ.clear()
     os.environ.update(task.environ)
     time.tzset()
+    _choose_metrics_late()
     main = types.ModuleType("__main__")
     sys.modules["__main__"] = main
     if task.arguments[0] == "-c":
-        sys.argv = task.arguments[:1]
+        sys.argv = ["-c", *task.arguments[2:]]
         sys.path.insert(0, "")
         exec(task.arguments[1], main.__dict__)
+    elif task.arguments[0] == "-m":
+        sys.argv = task.arguments[1:]
+        importlib.import_module(sys.argv[0]).main()
     else:
         sys.argv = task.arguments
         importlib.import_module("stele.cli").main()
+
+
+def _choose_metrics_late() -> None:
+    """Have prometheus-client look at its first figure whether several workers share them, not at its import."""
+    values = sys.modules.get("prometheus_client.values")
+    if values is None:
+        return
+
+    def make_value(*arguments: Any, **more: Any) -> Any:
+        values.ValueClass = values.get_value_class()  # type: ignore[attr-defined]
+        return values.ValueClass(*arguments, **more)  # type: ignore[attr-defined]
+
+    values.ValueClass = make_value  # type: ignore[attr-defined]
 
 
 def _main() -> None:
@@ -180,11 +208,25 @@ def _main() -> None:
 
 
 class ForkedProcess:
-    """A forked process, which is controlled as a `subprocess.Popen` is."""
+    """A forked process, which is controlled as a `subprocess.Popen` is.
 
-    def __init__(self, connection: socket.socket, arguments: Sequence[str]) -> None:
+    Attributes:
+        stdin: Its standard input, where a pipe was asked for.
+        stdout: What it prints, where a pipe was asked for.
+    """
+
+    def __init__(
+        self,
+        connection: socket.socket,
+        arguments: Sequence[str],
+        stdin: IO[bytes] | None = None,
+        stdout: IO[bytes] | None = None,
+    ) -> None:
         self.args = list(arguments)
+        self.stdin = stdin
+        self.stdout = stdout
         self.returncode: int | None = None
+        self._rest = b""
         self._connection = connection
         self._answers = connection.makefile("rb")
         self.pid = int(self._answers.readline())
@@ -206,6 +248,20 @@ class ForkedProcess:
             self._answers.close()
             self._connection.close()
         return self.returncode
+
+    def communicate(self, timeout: float | None = None) -> tuple[bytes, None]:
+        """Wait for the end, and return what the process printed and nobody has read: no more than a pipe holds.
+
+        Raises `subprocess.TimeoutExpired` after so many seconds.
+        """
+        if self.stdin is not None:
+            with contextlib.suppress(BrokenPipeError):  # it has ended
+                self.stdin.close()
+        self.wait(timeout)
+        if self.stdout is not None and not self.stdout.closed:
+            with self.stdout:
+                self._rest = self.stdout.read()
+        return self._rest, None
 
     def send_signal(self, number: int) -> None:
         """Send a signal to the process, unless it has ended."""
@@ -258,11 +314,37 @@ class ForkServer:
 
         output takes what it prints; None: it goes where that of the tests goes.
         """
-        words = ["stele", *arguments]
+        return self._start(["stele", *arguments], folder, environ, output)
+
+    def start_python(
+        self,
+        arguments: Sequence[str],
+        folder: Path,
+        environ: Mapping[str, str] | None = None,
+        output: IO[bytes] | None = None,
+    ) -> ForkedProcess:
+        """Start `-c` with code, or `-m` with a module that has `main`, and arguments, in a session of its own."""
+        return self._start(list(arguments), folder, os.environ if environ is None else environ, output)
+
+    def start_python_with_pipes(self, arguments: Sequence[str], folder: Path) -> ForkedProcess:
+        """Start the same with pipes to its standard input and from its standard output."""
+        reading, writing = os.pipe(), os.pipe()
+        try:
+            connection = self._request(list(arguments), folder, os.environ, [reading[0], writing[1], 2])
+        finally:
+            os.close(reading[0])
+            os.close(writing[1])
+        return ForkedProcess(connection, arguments, open(reading[1], "wb"), open(writing[0], "rb"))
+
+    def _start(
+        self, words: list[str], folder: Path, environ: Mapping[str, str], output: IO[bytes] | None
+    ) -> ForkedProcess:
         with open(os.devnull, "rb") as nothing:
             streams = [nothing.fileno(), *([1, 2] if output is None else [output.fileno()] * 2)]
-            connection = request_process(str(self.address), words, str(folder), environ, streams, has_own_session=True)
-        return ForkedProcess(connection, words)
+            return ForkedProcess(self._request(words, folder, environ, streams), words)
+
+    def _request(self, words: list[str], folder: Path, environ: Mapping[str, str], streams: list[int]) -> socket.socket:
+        return request_process(str(self.address), words, str(folder), environ, streams, has_own_session=True)
 
     def close(self) -> None:
         """End the process and all that it forked."""

@@ -1,7 +1,7 @@
 """Program in place of `stele` and `python` that has a process forked to do its work (see `fork_server.py`).
 
-Passes signals on to the process and ends as it does. Python starts anew for all but `python -c CODE`, for servers with
-several workers, and where `PYTHONPATH` is another.
+Passes signals on to the process and ends as it does. Python starts anew for all but `python -c CODE`, and where
+`PYTHONPATH` is another.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def main() -> None:
     is_elsewhere = os.environ.get("PYTHONPATH", "") != os.environ["STELE_FORK_SERVER_PATH"]
     if name == "python" and (is_elsewhere or len(arguments) != 2 or arguments[0] != "-c"):
         os.execv(python, [python, *arguments])
-    if name == "stele" and (is_elsewhere or "--workers" in arguments or "STELE_WORKERS" in os.environ):
+    if name == "stele" and is_elsewhere:
         os.execv(python, [python, "-m", "stele.cli", *arguments])
     words = arguments if name == "python" else ["stele", *arguments]
     signal.pthread_sigmask(signal.SIG_BLOCK, PASSED_ON)  # until there is somebody to pass them on to

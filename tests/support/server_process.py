@@ -19,6 +19,7 @@ import urllib.request
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
+from subprocess import CompletedProcess
 from typing import IO, Any, Final, NamedTuple, TypeAlias
 
 from tests.support.fork_server import ForkedProcess, can_fork, get_fork_server
@@ -27,7 +28,7 @@ from tests.support.started_workers import listen_to_workers
 Process: TypeAlias = subprocess.Popen[bytes] | ForkedProcess
 
 
-NEEDS_START = ("PYTHON", "STELE_WORKERS", "STELE_OTEL", "OTEL_")
+NEEDS_START = ("PYTHON", "STELE_OTEL", "OTEL_")
 """Beginnings of the names of environment variables that Python or a library reads when it starts or is imported."""
 _PORTS: Final = range(20_000, 32_000)
 """Below those that systems choose for connections and for servers that take any port."""
@@ -113,14 +114,23 @@ def _decode_body(data: bytes) -> Any:
 
 @contextmanager
 def serving(
-    *flags: str, folder: Path, environ: dict[str, str] | None = None, output: IO[bytes] | None = None
+    *flags: str,
+    folder: Path,
+    environ: dict[str, str] | None = None,
+    output: IO[bytes] | None = None,
+    starts_anew: bool = False,
 ) -> Iterator[Running]:
     """Start `stele serve` with these flags on a free port; stopped with SIGTERM at the end.
 
-    One worker is forked from a process that has loaded the server, unless a variable is for Python itself; several
-    start anew, and all of them serve when the block begins.
+    It is forked from a process that has loaded the server, unless a variable is for Python itself. Of several workers
+    all serve when the block begins.
 
-    output takes what the server prints; None: it goes where that of the tests goes.
+    Args:
+        flags: Options of the command.
+        folder: Where the server runs.
+        environ: Variables besides those of the tests.
+        output: Takes what the server prints; None: it goes where that of the tests goes.
+        starts_anew: Whether a Python of its own starts, as for a user.
     """
     port = free_port()
     arguments = ["serve", "--port", str(port), "--log-level", "warning", *flags]
@@ -131,7 +141,7 @@ def serving(
         if "--workers" in flags and "NOTIFY_SOCKET" not in variables:
             started = stack.enter_context(listen_to_workers())
             variables["NOTIFY_SOCKET"] = started.address
-        if can_fork() and "--workers" not in flags and not any(name.startswith(NEEDS_START) for name in environ or {}):
+        if can_fork() and not starts_anew and not any(name.startswith(NEEDS_START) for name in environ or {}):
             process = get_fork_server().start_command(arguments, folder, variables, output)
         else:
             command = [sys.executable, "-m", "stele.cli", *arguments]
@@ -144,6 +154,19 @@ def serving(
         if started is not None:
             started.wait_for(int(flags[flags.index("--workers") + 1]))
         yield Running(url, process)
+
+
+def run_command(*arguments: str, folder: Path, environ: dict[str, str] | None = None) -> CompletedProcess[str]:
+    """Run `stele` with these arguments to its end, and return what it said. It is forked where that can be."""
+    program: list[str | Path] = [sys.executable, "-m", "stele.cli"]
+    variables = {**os.environ, **(environ or {})}
+    if can_fork():
+        server = get_fork_server()
+        program = [server.programs / "stele"]
+        variables |= server.environ
+    return subprocess.run(
+        [*program, *arguments], cwd=folder, env=variables, capture_output=True, text=True, timeout=180, check=False
+    )
 
 
 def _end(process: Process) -> None:

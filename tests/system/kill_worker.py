@@ -1,6 +1,6 @@
 """One node that registers schemas until it is killed; what was acknowledged goes, line by line, into its own file.
 
-python kill_worker.py STORE_URL ACK_FILE NAME
+python -m tests.system.kill_worker STORE_URL ACK_FILE NAME
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from stele.service.registry import Registry
 from stele.storage import open_log
 
 
-async def main(store: str, ack_file: str, name: str) -> None:
+async def register_for_ever(store: str, ack_file: str, name: str) -> None:
     """Register texts nobody else registers, in two subjects all nodes share."""
     registry = await Registry.open(await open_log(store))
     with open(ack_file, "a", encoding="utf-8") as acks:  # noqa: ASYNC230 - a line of a test's notes
@@ -30,5 +30,10 @@ async def main(store: str, ack_file: str, name: str) -> None:
             acks.flush()
 
 
+def main() -> None:
+    """Do what the command line asks for."""
+    asyncio.run(register_for_ever(*sys.argv[1:]))
+
+
 if __name__ == "__main__":
-    asyncio.run(main(*sys.argv[1:]))
+    main()

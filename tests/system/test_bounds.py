@@ -20,7 +20,9 @@ from urllib.parse import quote
 
 import pytest
 from tests.support.canary import watch_answers
-from tests.support.server_process import Running, call, free_port, serving, wait_ready
+from tests.support.examples import PROFILE
+from tests.support.fork_server import can_fork, get_fork_server
+from tests.support.server_process import Process, Running, call, free_port, serving, wait_ready
 from tests.support.time_limit import limit_time
 
 SCHEMA = {"schema": '{"type":"record","name":"R","fields":[{"name":"a","type":"int"}]}'}
@@ -32,6 +34,8 @@ BOUNDS = {
 }
 STALL = 5.0
 """Seconds that are no answer any more."""
+SHARE = 0.5 if PROFILE == "everyday" else 1.0
+"""For which part of its time an attack goes on."""
 
 
 @pytest.fixture(scope="module")
@@ -147,10 +151,14 @@ def test_an_idle_connection_ends(server: Running) -> None:
 def test_connections_that_send_nothing_shut_nobody_out(tmp_path: Path) -> None:
     """With 256 file descriptors and 500 connections that send nothing or half a request, everybody else is served."""
     port = free_port()
-    limit = "import resource, runpy, sys; resource.setrlimit(resource.RLIMIT_NOFILE, (256, 256)); "
-    code = limit + "sys.argv[0] = 'stele'; runpy.run_module('stele.cli', run_name='__main__')"
-    flags = ["serve", "--port", str(port), "--store", "memory:", "--log-level", "warning"]
-    process = subprocess.Popen([sys.executable, "-c", code, *flags], cwd=tmp_path)
+    limit = "import resource, sys; resource.setrlimit(resource.RLIMIT_NOFILE, (256, 256)); "
+    code = limit + "sys.argv[0] = 'stele'; from stele.cli import main; main()"
+    command = ["-c", code, "serve", "--port", str(port), "--store", "memory:", "--log-level", "warning"]
+    process: Process
+    if can_fork():
+        process = get_fork_server().start_python(command, tmp_path)
+    else:
+        process = subprocess.Popen([sys.executable, *command], cwd=tmp_path)
     running = Running(f"http://127.0.0.1:{port}", process)
     held: list[socket.socket] = []
     try:
@@ -363,7 +371,7 @@ def test_all_attacks_at_once_stop_nobody(tmp_path: Path) -> None:
         before = memory_of(server)
         with watch_answers(server, 2.0):
             bodies = [*ATTACKS, *ATTACKS, ("/api/check", slow_check(50))]
-            attacks = [threading.Thread(target=_send, args=(server, path, body)) for path, body in bodies]
+            attacks = [threading.Thread(target=_send, args=(server, path, body, 6)) for path, body in bodies]
             for attack in attacks:
                 attack.start()
             for name in NAMES:
@@ -374,8 +382,8 @@ def test_all_attacks_at_once_stop_nobody(tmp_path: Path) -> None:
         assert memory_of(server) - before < 600 * 2**20
 
 
-def _send(server: Running, path: str, body: bytes, seconds: float = 6) -> None:
+def _send(server: Running, path: str, body: bytes, seconds: float) -> None:
     """Send a request, and read the first bytes of its answer or give up."""
     with start_request(server, path, body) as connection, suppress(OSError):
-        connection.settimeout(seconds)
+        connection.settimeout(seconds * SHARE)
         connection.recv(65536)

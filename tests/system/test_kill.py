@@ -12,6 +12,10 @@ import sys
 import time
 from pathlib import Path
 
+from tests.support.examples import PROFILE
+from tests.support.fork_server import can_fork, get_fork_server
+from tests.support.server_process import Process
+
 from stele.core import queries
 from stele.core.commands import ChangeSettings
 from stele.core.model import SettingsLevel, SubjectKey
@@ -19,7 +23,7 @@ from stele.core.policy import ALLOW_ANY
 from stele.service.registry import Registry
 from stele.storage import open_log
 
-SECONDS = float(os.environ.get("STELE_KILL_SECONDS", "8"))
+SECONDS = float(os.environ.get("STELE_KILL_SECONDS", "4" if PROFILE == "everyday" else "8"))
 NODES = 8
 
 
@@ -29,9 +33,12 @@ async def _prepare(store: str) -> None:
     await registry.close()
 
 
-def _start(store: str, folder: Path, name: int) -> subprocess.Popen[bytes]:
-    worker = Path(__file__).with_name("kill_worker.py")
-    return subprocess.Popen([sys.executable, str(worker), store, str(folder / f"{name}.acks"), str(name)])
+def _start(store: str, folder: Path, name: int) -> Process:
+    arguments = ["-m", "tests.system.kill_worker", store, str(folder / f"{name}.acks"), str(name)]
+    root = Path(__file__).parents[2]
+    if can_fork():
+        return get_fork_server().start_python(arguments, root)
+    return subprocess.Popen([sys.executable, *arguments], cwd=root)
 
 
 def _wait_for_acks(folder: Path) -> None:

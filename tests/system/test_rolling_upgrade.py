@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import json
-import os
 import subprocess
-import sys
 import time
 from pathlib import Path
 from typing import Any
 
 import msgspec
 import pytest
-from tests.support.server_process import call, serving
+from tests.support.server_process import call, run_command, serving
 
 from stele.core.events import RECORD_FORMAT
 from stele.core.ports import Log
@@ -43,18 +41,6 @@ async def _append(log: Log, record: Any) -> None:
 
 def _register(url: str, name: str) -> int:
     return call(f"{url}/subjects/s/versions", "POST", {"schema": json.dumps({"type": "string", "name": name})}).status
-
-
-def _run(*arguments: str, folder: Path) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "stele.cli", *arguments],
-        cwd=folder,
-        env={**os.environ, "COLUMNS": "500"},
-        capture_output=True,
-        text=True,
-        timeout=180,
-        check=False,
-    )
 
 
 @pytest.fixture(scope="module")
@@ -134,7 +120,7 @@ async def test_an_older_release_stops_at_a_record_of_a_newer_one(kind: str, tmp_
         assert answer.body["reason"] == refused
         assert call(f"{old.url}/health/live").status == 200
     for arguments, code in ((["serve", "--port", "0"], 2), (["log", "verify"], 2), (["log", "repair"], 2)):
-        done = _run(*arguments, "--store", store, folder=tmp_path)
+        done = run_command(*arguments, "--store", store, folder=tmp_path, environ={"COLUMNS": "500"})
         assert done.returncode == code, done.stderr
         assert said in done.stderr
         assert "Traceback" not in done.stderr

@@ -16,7 +16,8 @@ from pathlib import Path
 
 import httpx
 import pytest
-from tests.support.server_process import call, free_port, serving, wait_ready
+from tests.support.fork_server import can_fork, get_fork_server
+from tests.support.server_process import Process, call, free_port, run_command, serving, wait_ready
 from tests.support.time_limit import limit_time
 
 from stele.errors import InvalidRequest
@@ -69,7 +70,7 @@ def test_several_workers_share_one_log(tmp_path: Path) -> None:
 @pytest.mark.skipif(sys.platform != "linux", reason="workers are forked on Linux only")
 def test_workers_are_forked_after_loading(tmp_path: Path) -> None:
     """Workers come from the loaded parent, share its memory, and end with it."""
-    with serving("--workers", "2", folder=tmp_path) as server:
+    with serving("--workers", "2", folder=tmp_path, starts_anew=True) as server:
         parent = server.process.pid
         children = Path(f"/proc/{parent}/task/{parent}/children")
         until = time.monotonic() + 60
@@ -218,13 +219,9 @@ def test_bad_input_gets_the_dialects_own_refusal_and_changes_nothing(tmp_path: P
 
 def test_an_occupied_port_is_a_clear_error(tmp_path: Path) -> None:
     """The second server on a port ends with an error instead of a traceback loop."""
-    import subprocess
-    import sys
-
     with serving("--store", "memory:", folder=tmp_path) as server:
         port = urllib.parse.urlsplit(server.url).port
-        command = [sys.executable, "-m", "stele.cli", "serve", "--store", "memory:", "--port", str(port)]
-        done = subprocess.run(command, capture_output=True, text=True, timeout=180, cwd=tmp_path, check=False)
+        done = run_command("serve", "--store", "memory:", "--port", str(port), folder=tmp_path)
         assert done.returncode != 0
         assert "address already in use" in done.stderr.lower()
 
@@ -251,10 +248,8 @@ def test_a_damaged_store_is_said(tmp_path: Path, workers: str) -> None:
         call(f"{server.url}/subjects/a/versions", "POST", {"schema": '{"type": "enum", "name": "A", "symbols": ["X"]}'})
     file = tmp_path / "log.db"
     file.write_bytes(file.read_bytes().replace(b"symbols", b"symbolz"))
-    command = [sys.executable, "-m", "stele.cli", "serve", "--port", "0", "--store", "sqlite:///log.db"]
-    done = subprocess.run(
-        [*command, "--workers", workers], cwd=tmp_path, capture_output=True, text=True, timeout=180, check=False
-    )
+    flags = ("--port", "0", "--store", "sqlite:///log.db", "--workers", workers)
+    done = run_command("serve", *flags, folder=tmp_path)
     assert done.returncode == 2, done.stderr
     assert "is damaged. Going on could give ids out twice: restore the newest backup" in done.stderr
     assert done.stderr.splitlines()[-1].startswith("error: ")
@@ -293,7 +288,12 @@ def test_a_server_that_loads_says_so(tmp_path: Path, fails: bool) -> None:
     """While the log is loaded the server is live and starting; when loading fails, the process ends with an error."""
     port = free_port()
     flags = ["serve", "--store", "memory:", "--port", str(port), str(fails)]
-    process = subprocess.Popen([sys.executable, "-c", SLOW_START, *flags], cwd=tmp_path, stderr=subprocess.PIPE)
+    process: Process
+    with (tmp_path / "said").open("wb") as output:
+        if can_fork():
+            process = get_fork_server().start_python(["-c", SLOW_START, *flags], tmp_path, output=output)
+        else:
+            process = subprocess.Popen([sys.executable, "-c", SLOW_START, *flags], cwd=tmp_path, stderr=output)
     url = f"http://127.0.0.1:{port}"
     try:
         until = time.monotonic() + 180
@@ -311,14 +311,13 @@ def test_a_server_that_loads_says_so(tmp_path: Path, fails: bool) -> None:
         (tmp_path / "go-on").touch()
         if fails:
             assert process.wait(180) == 2
-            assert process.stderr is not None
-            assert b"the log is damaged" in process.stderr.read()
+            assert b"the log is damaged" in (tmp_path / "said").read_bytes()
         else:
             wait_ready(url, process)
             assert call(f"{url}/subjects").body == []
     finally:
         process.terminate()
-        process.communicate(timeout=180)
+        process.wait(180)
 
 
 def test_a_store_that_vanished(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:

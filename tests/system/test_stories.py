@@ -7,11 +7,13 @@ import re
 import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import pytest
 from tests.support.doc_pages import PAGE_ADDRESS, Step, list_steps
+from tests.support.examples import PROFILE
+from tests.support.fork_server import can_fork, get_fork_server
 from tests.support.server_process import call, free_port
 from tests.support.terminal import Shown, Terminal, open_terminals
 from tests.unit.review.folders import MONEY, write_files
@@ -24,17 +26,41 @@ Success = Callable[[], None]
 
 
 @pytest.fixture
+def forks(request: pytest.FixtureRequest) -> bool:
+    """Whether commands are forked, which takes less time than starting them: every day, where colours do not matter.
+
+    The command line decides on colours when it is imported.
+    """
+    return can_fork() and PROFILE == "everyday" and "columns" not in request.fixturenames
+
+
+@pytest.fixture
 def succeed(
-    record_property: Callable[[str, object], None], request: pytest.FixtureRequest, capsys: pytest.CaptureFixture[str]
+    record_property: Callable[[str, object], None],
+    request: pytest.FixtureRequest,
+    capsys: pytest.CaptureFixture[str],
+    forks: bool,
 ) -> Iterator[Success]:
     """To be called at the first success of a story: prints how long it took from the empty folder."""
     begun = time.monotonic()
     seconds: list[float] = []
     yield lambda: seconds.append(time.monotonic() - begun)
-    for each in seconds:
+    for each in [] if forks else seconds:
         record_property("seconds_to_first_success", round(each, 1))
         with capsys.disabled():
             sys.stdout.write(f"\n{request.node.name}: first success after {each:.1f} s\n")
+
+
+@contextmanager
+def open_story(folder: Path, forks: bool) -> Iterator[tuple[Terminal, Terminal]]:
+    """Two terminals in one folder: for the server, and for the person who uses it."""
+    with open_terminals(folder / "story") as terminals:
+        if forks:
+            server = get_fork_server()
+            variables = {"PATH": f"{server.programs}:$PATH", **server.environ}
+            for terminal in terminals:
+                terminal.type(f"export {' '.join(f'{name}={value}' for name, value in variables.items())}")
+        yield terminals
 
 
 def read_steps(page: str, until: str) -> list[Step]:
@@ -82,7 +108,7 @@ def wait_until_ready(address: str) -> None:
 
 
 @pytest.mark.parametrize("columns", [80, 120])
-def test_serve_register_be_refused_mend_register(tmp_path: Path, columns: int, succeed: Success) -> None:
+def test_serve_register_be_refused_mend_register(tmp_path: Path, columns: int, succeed: Success, forks: bool) -> None:
     """The tutorial, to the letter: a refusal names rule, place, why and fix in lines that fit, in colours."""
     register, refuse_check, refuse, mend = read_steps("tutorial/ten-minutes.md", "Read old data with the new schema")
     with open_terminals(tmp_path / "story", columns) as (server, person):
@@ -118,11 +144,11 @@ SCHEMA = """{
 """
 
 
-def test_a_pull_request_is_checked(tmp_path: Path, succeed: Success) -> None:
+def test_a_pull_request_is_checked(tmp_path: Path, succeed: Success, forks: bool) -> None:
     """Two files of a branch, one of them breaking: it is annotated at its line, and passes when it is mended."""
     money = MONEY.replace('"long"}', '"long"}, {"name": "currency", "type": "string", "default": "EUR"}')
     order = SCHEMA.replace('"Money"}', '"Money"},\n    {"name": "note", "type": "string"}')
-    with Terminal(tmp_path / "story") as person:
+    with open_story(tmp_path, forks) as (_, person):
         person.type("git init -q -b main shop && cd shop && git config user.name me && git config user.email me@here")
         shop = write_files(person.folder / "shop", {"schemas/order.avsc": SCHEMA, "schemas/money.avsc": MONEY})
         assert person.type('git add . && git commit -q -m "The first schemas" && git checkout -q -b change').code == 0
@@ -151,11 +177,11 @@ def test_a_pull_request_is_checked(tmp_path: Path, succeed: Success) -> None:
         person.assert_fits(person.type(check))
 
 
-def test_back_up_break_restore(tmp_path: Path, succeed: Success) -> None:
+def test_back_up_break_restore(tmp_path: Path, succeed: Success, forks: bool) -> None:
     """A backup made while the server runs replaces a damaged store; no id is given out twice."""
     store = "sqlite:///stele.db"
     schemas = {f"{name}.avsc": f'{{"type": "enum", "name": "Kind", "symbols": ["{name}"]}}' for name in "abc"}
-    with open_terminals(tmp_path / "story") as (server, person):
+    with open_story(tmp_path, forks) as (server, person):
         write_files(person.folder, schemas)
         start_server(server, person, store)
         assert "first-value version 1, id 1" in person.type("stele schema register first-value a.avsc").text
@@ -190,10 +216,10 @@ def test_back_up_break_restore(tmp_path: Path, succeed: Success) -> None:
         server.interrupt()
 
 
-def test_from_the_first_pipeline_to_the_first_row(tmp_path: Path, succeed: Success) -> None:
+def test_from_the_first_pipeline_to_the_first_row(tmp_path: Path, succeed: Success, forks: bool) -> None:
     """The page on pipelines, to the letter, up to rows and dead letters; Java starts once."""
     register, write, run = read_steps("how-to/pipeline.md", "From files, from Kafka")
-    with open_terminals(tmp_path / "story") as (server, person):
+    with open_story(tmp_path, forks) as (server, person):
         address = start_server(server, person, "memory:")
         follow(person, register, address)
         follow(person, write, address)

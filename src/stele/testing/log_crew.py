@@ -40,6 +40,12 @@ class CrewVerdict(NamedTuple):
     spoilt: Sequence[str]
 
 
+def start_worker(options: Sequence[str]) -> subprocess.Popen[bytes]:
+    """Start a `log_worker` with these options, with pipes to its standard input and from its standard output."""
+    command = [sys.executable, "-m", "stele.testing.log_worker", *options]
+    return subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+
+
 class Crew:
     """Starts workers on the log at url. Use as a context manager: it leaves no process behind.
 
@@ -61,9 +67,8 @@ class Crew:
         self.members: list[Member] = []
         self._folder = folder
         self._acks = acks
-        self._command = [sys.executable, "-m", "stele.testing.log_worker", "--url", url]
-        self._command += ["--batch", str(batch), "--size", str(size), "--seconds", str(seconds)]
-        self._command += ["--turn"] if turn else []
+        self._options = ["--url", url, "--batch", str(batch), "--size", str(size), "--seconds", str(seconds)]
+        self._options += ["--turn"] if turn else []
 
     def __enter__(self) -> Self:
         return self
@@ -77,9 +82,8 @@ class Crew:
         name = f"w{len(self.members)}"
         acks = self._folder / f"{name}.acks"
         own = ["--seconds", str(seconds)] if seconds else []
-        command = [*self._command, *own, "--name", name, *(["--acks", str(acks)] if self._acks else [])]
-        process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
-        self.members.append(Member(name, process, acks))
+        options = [*self._options, *own, "--name", name, *(["--acks", str(acks)] if self._acks else [])]
+        self.members.append(Member(name, start_worker(options), acks))
         return self.members[-1]
 
     def go(self, members: Sequence[Member]) -> None:

@@ -1,5 +1,35 @@
-"""Lets pytest explain the assertions of the shared suite as it does those of test files."""
+"""Lets pytest explain the assertions of the shared suite, forks its workers, and shortens its load every day."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
 
 import pytest
+from tests.support.examples import PROFILE
+from tests.support.fork_server import ForkedProcess, can_fork, get_fork_server
 
 pytest.register_assert_rewrite("stele.testing.log_suite", "stele.testing.log_process_suite", "stele.testing.log_crew")
+
+
+def _fork_worker(options: Sequence[str]) -> ForkedProcess:
+    return get_fork_server().start_python_with_pipes(["-m", "stele.testing.log_worker", *options], Path.cwd())
+
+
+@pytest.fixture(autouse=True)
+def forked_workers(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Fork workers: so there are more kills in less time."""
+    if can_fork():
+        monkeypatch.setattr("stele.testing.log_crew.start_worker", _fork_worker)
+
+
+@pytest.fixture(autouse=True)
+def short_load(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let writers contend and be killed for a shorter time, but in the long form."""
+    if PROFILE != "everyday":
+        return
+    if hasattr(request.cls, "contention_seconds"):
+        monkeypatch.setattr(request.cls, "contention_seconds", request.cls.contention_seconds / 3)
+    if "STELE_KILL_SECONDS" not in os.environ:
+        monkeypatch.setenv("STELE_KILL_SECONDS", "1.5")

@@ -21,9 +21,10 @@ def server(request: pytest.FixtureRequest) -> Iterator[PostgresServer]:
 
 
 @pytest.fixture
-def url(server: PostgresServer) -> str:
-    """One new database."""
-    return server.url(server.create_database())
+def url(server: PostgresServer) -> Iterator[str]:
+    """One empty database."""
+    with server.lend_database() as name:
+        yield server.url(name)
 
 
 class TestPostgresDriver(LogConformance):
@@ -31,7 +32,7 @@ class TestPostgresDriver(LogConformance):
 
     @pytest.fixture
     def opener(self, url: str) -> Opener:
-        """Handles on one new database."""
+        """Handles on one empty database."""
         return lambda: PostgresLog.open(url)
 
 
@@ -40,7 +41,7 @@ class TestPostgresLog(LogConformance):
 
     @pytest.fixture
     def opener(self, url: str) -> Opener:
-        """Handles on one new database."""
+        """Handles on one empty database."""
         return lambda: open_log(url)
 
 

@@ -11,7 +11,8 @@ from pathlib import Path
 from typing import Final
 
 import httpx
-from tests.support.server_process import free_port
+from tests.support.fork_server import can_fork, get_fork_server
+from tests.support.server_process import Process, free_port
 from tests.system.linearizability import shifted_clock
 from tests.system.linearizability.network import NodeNetwork
 
@@ -37,7 +38,7 @@ class Node:
         self._state_directory = folder / f"node-{number}.state"
         self._host = network.address if network else "127.0.0.1"
         self._port = free_port()
-        self._process: subprocess.Popen[bytes] | None = None
+        self._process: Process | None = None
         self._was_ready = False
         self.url = f"http://{self._host}:{self._port}"
         shifted_clock.set_clock_offset(self._clock, 0)
@@ -45,16 +46,20 @@ class Node:
     def start(self) -> None:
         """Start the process; it gets ready by itself."""
         self._was_ready = False
-        command = [sys.executable, shifted_clock.__file__, str(self._clock), "serve", "--store", self._store]
-        command += ["--host", self._host, "--port", str(self._port), "--log-level", "warning", "--insecure"]
-        if self.network:
-            command = self.network.wrap_command(command)
+        arguments = [str(self._clock), "serve", "--store", self._store, "--log-level", "warning", "--insecure"]
+        arguments += ["--host", self._host, "--port", str(self._port)]
+        environ = {**os.environ, "STELE_STATE_DIR": str(self._state_directory)}
         with self.output.open("ab") as output:
+            if can_fork() and not self.network:
+                module = ["-m", shifted_clock.__name__]
+                self._process = get_fork_server().start_python([*module, *arguments], Path.cwd(), environ, output)
+                return
+            command = [sys.executable, shifted_clock.__file__, *arguments]
             self._process = subprocess.Popen(
-                command,
+                self.network.wrap_command(command) if self.network else command,
                 stdout=output,
                 stderr=subprocess.STDOUT,
-                env={**os.environ, "STELE_STATE_DIR": str(self._state_directory)},
+                env=environ,
                 start_new_session=True,
             )
 

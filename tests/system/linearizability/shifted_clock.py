@@ -1,4 +1,4 @@
-"""The command `stele` with a wall clock that a test may set: `python shifted_clock.py FILE serve …`.
+"""The command `stele` with a wall clock that a test may set: `python shifted_clock.py FILE serve …`, or as a module.
 
 FILE holds the nanoseconds to add. What measures durations is not touched, as the system's monotonic clock is not when
 an administrator or NTP sets the time.
@@ -33,9 +33,14 @@ def _shift_clock(file: str) -> None:
     time.time = lambda: read_shifted_clock() / 1e9
 
 
-if __name__ == "__main__":
+def main() -> None:
+    """Do what the command line asks for."""
     _shift_clock(sys.argv.pop(1))
-    from stele.cli import main
+    from stele.cli import main as run_command
 
     sys.argv[0] = "stele"
+    run_command()
+
+
+if __name__ == "__main__":
     main()
