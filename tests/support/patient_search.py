@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import pytest
 
 from stele.formats.jsonschema.containment import search
 from stele.formats.jsonschema.containment.provers import PROVER
+from stele.formats.jsonschema.json_text import Json
 
 
 def let_steps_end_searches(patch: pytest.MonkeyPatch) -> None:
@@ -14,6 +17,20 @@ def let_steps_end_searches(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(PROVER._engine, "_deadline", 60.0)
 
 
-def shorten_proofs(patch: pytest.MonkeyPatch) -> None:
-    """Give a proof a tenth of its time: what is left without one is given up the same way, and sooner."""
-    patch.setattr(PROVER._engine, "_deadline", PROVER._engine._deadline / 10)
+def shorten_proofs(patch: pytest.MonkeyPatch) -> list[object]:
+    """Give a proof a tenth of its time, and return the list to which each question of one is added.
+
+    What is left without a proof is given up the same way, and sooner. A caller checks how many questions there were,
+    which is how often the whole deadline may be waited for.
+    """
+    engine = PROVER._engine
+    asked: list[object] = []
+    ask = engine.ask
+
+    def note_question(question: Sequence[Json], lines: int = 1) -> list[str]:
+        asked.append(question)
+        return ask(question, lines)
+
+    patch.setattr(engine, "_deadline", engine._deadline / 10)
+    patch.setattr(engine, "ask", note_question)
+    return asked
