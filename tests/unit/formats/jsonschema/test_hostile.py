@@ -93,7 +93,7 @@ def test_sums_of_long_enums() -> None:
 def test_the_search_ends_in_time(reader: Any, writer: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """Looking for a counter-example among thousands of names or branches ends within its time, and never says yes."""
     asked = shorten_proofs(monkeypatch)
-    with limit_time(15):
+    with limit_time(20):
         findings = JSON_SCHEMA.check(
             parse(reader | {"type": "object"}), parse(writer | {"type": "object"}), "containment"
         )
