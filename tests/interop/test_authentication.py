@@ -6,7 +6,6 @@ import os
 import shutil
 import ssl
 import subprocess
-import sys
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -19,8 +18,8 @@ from confluent_kafka.schema_registry import Schema as TheirSchema
 from confluent_kafka.schema_registry import SchemaRegistryClient as TheirClient
 from confluent_kafka.schema_registry.error import SchemaRegistryError
 from tests.support.certificates import write_certificates
-from tests.support.fork_server import can_fork, get_fork_server
-from tests.support.server_process import Process, free_port
+from tests.support.fork_server import Process, start_process
+from tests.support.server_process import free_port
 from tests.support.token_issuer import TokenIssuer, run_issuer
 from typer.testing import CliRunner
 
@@ -63,13 +62,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SecuredServer]:
             "STELE_TLS_CLIENT_CA": str(folder / "ca.pem"),
             "STELE_MTLS_PRINCIPAL_RULES": "RULE:CN=([^,]+).*/$1/",
         }
-        command = ["serve", "--port", str(port), "--workers", "2"]
-        process: Process
-        if can_fork():
-            process = get_fork_server().start_command(command, folder, environ, log)
-        else:
-            command = [sys.executable, "-m", "stele.cli", *command]
-            process = subprocess.Popen(command, cwd=folder, env=environ, stdout=log, stderr=subprocess.STDOUT)
+        process = start_process(["stele", "serve", "--port", str(port), "--workers", "2"], folder, environ, log)
         try:
             secured = SecuredServer(url, folder, issuer)
             _wait(secured, process)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 from urllib.parse import unquote
 
@@ -21,6 +21,17 @@ async def send_request(
     app: App, method: str, target: str, headers: Mapping[str, str], body: bytes = b"", host: str = "registry"
 ) -> AsgiAnswer:
     """Send a request to a path, perhaps with a query, and return the answer."""
+    encoded = [(name.encode(), value.encode()) for name, value in headers.items()]
+    encoded.append((b"content-length", b"%d" % len(body)))
+    sent = await exchange_messages(app, method, target, encoded, body, host)
+    found = {name.decode().lower(): value.decode() for name, value in sent[0].get("headers", ())}
+    return AsgiAnswer(sent[0]["status"], found, b"".join(message.get("body", b"") for message in sent[1:]))
+
+
+async def exchange_messages(
+    app: App, method: str, target: str, headers: Iterable[tuple[bytes, bytes]], body: bytes, host: str = "registry"
+) -> list[Message]:
+    """Send an application the messages that httpx sends for a request, and return those of the answer."""
     path, _, query = target.partition("?")
     scope = {
         "type": "http",
@@ -31,22 +42,21 @@ async def send_request(
         "path": unquote(path),
         "raw_path": path.encode(),
         "query_string": query.encode(),
-        "headers": [
-            *((name.encode(), value.encode()) for name, value in headers.items()),
-            (b"content-length", b"%d" % len(body)),
-        ],
-        "server": (host, 80),
-        "client": ("client", 1),
+        "headers": list(headers),
+        "server": (host, None),
+        "client": ("127.0.0.1", 123),
+        "root_path": "",
     }
-    received: Iterator[Message] = iter([{"type": "http.request", "body": body, "more_body": False}])
+    waiting: list[Message] = [{"type": "http.request", "body": b"", "more_body": False}]
+    if body:
+        waiting.append({"type": "http.request", "body": body, "more_body": True})
     sent: list[Message] = []
 
     async def receive() -> Message:
-        return next(received, {"type": "http.disconnect"})
+        return waiting.pop() if waiting else {"type": "http.disconnect"}
 
     async def send(message: Message) -> None:
         sent.append(message)
 
     await app(scope, receive, send)
-    found = {name.decode().lower(): value.decode() for name, value in sent[0].get("headers", ())}
-    return AsgiAnswer(sent[0]["status"], found, b"".join(message.get("body", b"") for message in sent[1:]))
+    return sent

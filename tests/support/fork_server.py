@@ -30,7 +30,7 @@ import time
 import types
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import IO, Any, Final, NamedTuple
+from typing import IO, Any, Final, NamedTuple, TypeAlias
 
 from tests.support.forked_program import HEAD_BYTES, request_process
 
@@ -303,48 +303,28 @@ class ForkServer:
             assert self._process.poll() is None, "the process that forks ended"
             time.sleep(0.02)
 
-    def start_command(
-        self,
-        arguments: Sequence[str],
-        folder: Path,
-        environ: Mapping[str, str],
-        output: IO[bytes] | None = None,
+    def fork_process(
+        self, words: Sequence[str], folder: Path, environ: Mapping[str, str], output: IO[bytes] | None
     ) -> ForkedProcess:
-        """Start `stele` with these arguments in a session of its own.
-
-        output takes what it prints; None: it goes where that of the tests goes.
-        """
-        return self._start(["stele", *arguments], folder, environ, output)
-
-    def start_python(
-        self,
-        arguments: Sequence[str],
-        folder: Path,
-        environ: Mapping[str, str] | None = None,
-        output: IO[bytes] | None = None,
-    ) -> ForkedProcess:
-        """Start `-c` with code, or `-m` with a module that has `main`, and arguments, in a session of its own."""
-        return self._start(list(arguments), folder, os.environ if environ is None else environ, output)
-
-    def start_python_with_pipes(self, arguments: Sequence[str], folder: Path) -> ForkedProcess:
-        """Start the same with pipes to its standard input and from its standard output."""
-        reading, writing = os.pipe(), os.pipe()
-        try:
-            connection = self._request(list(arguments), folder, os.environ, [reading[0], writing[1], 2])
-        finally:
-            os.close(reading[0])
-            os.close(writing[1])
-        return ForkedProcess(connection, arguments, open(reading[1], "wb"), open(writing[0], "rb"))
-
-    def _start(
-        self, words: list[str], folder: Path, environ: Mapping[str, str], output: IO[bytes] | None
-    ) -> ForkedProcess:
+        """Fork a process for `start_process`."""
         with open(os.devnull, "rb") as nothing:
             streams = [nothing.fileno(), *([1, 2] if output is None else [output.fileno()] * 2)]
             return ForkedProcess(self._request(words, folder, environ, streams), words)
 
-    def _request(self, words: list[str], folder: Path, environ: Mapping[str, str], streams: list[int]) -> socket.socket:
-        return request_process(str(self.address), words, str(folder), environ, streams, has_own_session=True)
+    def fork_process_with_pipes(self, words: Sequence[str], folder: Path) -> ForkedProcess:
+        """Fork a process for `start_process_with_pipes`."""
+        reading, writing = os.pipe(), os.pipe()
+        try:
+            connection = self._request(words, folder, os.environ, [reading[0], writing[1], 2])
+        finally:
+            os.close(reading[0])
+            os.close(writing[1])
+        return ForkedProcess(connection, words, open(reading[1], "wb"), open(writing[0], "rb"))
+
+    def _request(
+        self, words: Sequence[str], folder: Path, environ: Mapping[str, str], streams: list[int]
+    ) -> socket.socket:
+        return request_process(str(self.address), list(words), str(folder), environ, streams, has_own_session=True)
 
     def close(self) -> None:
         """End the process and all that it forked."""
@@ -360,6 +340,43 @@ def get_fork_server() -> ForkServer:
     server = ForkServer()
     atexit.register(server.close)
     return server
+
+
+Process: TypeAlias = subprocess.Popen[bytes] | ForkedProcess
+
+
+def start_process(
+    words: Sequence[str],
+    folder: Path,
+    environ: Mapping[str, str] | None = None,
+    output: IO[bytes] | None = None,
+    *,
+    starts_anew: bool = False,
+) -> Process:
+    """Start a process in a session of its own, forked where that can be.
+
+    Args:
+        words: `stele` with arguments; or `-c` with code, or `-m` with a module that has `main`, for Python.
+        folder: Where it runs.
+        environ: All its variables; None: those of the tests.
+        output: Takes what it prints; None: it goes where that of the tests goes.
+        starts_anew: Whether a Python of its own starts, as for a user.
+    """
+    if can_fork() and not starts_anew:
+        return get_fork_server().fork_process(words, folder, os.environ if environ is None else environ, output)
+    command = _make_command(words)
+    return subprocess.Popen(command, cwd=folder, env=environ, start_new_session=True, stdout=output, stderr=output)
+
+
+def start_process_with_pipes(words: Sequence[str], folder: Path) -> Process:
+    """Start the same with pipes to its standard input and from its standard output."""
+    if can_fork():
+        return get_fork_server().fork_process_with_pipes(words, folder)
+    return subprocess.Popen(_make_command(words), cwd=folder, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+
+
+def _make_command(words: Sequence[str]) -> list[str]:
+    return [sys.executable, *(["-m", "stele.cli", *words[1:]] if words[0] == "stele" else words)]
 
 
 if __name__ == "__main__":

@@ -20,13 +20,10 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from subprocess import CompletedProcess
-from typing import IO, Any, Final, NamedTuple, TypeAlias
+from typing import IO, Any, Final, NamedTuple
 
-from tests.support.fork_server import ForkedProcess, can_fork, get_fork_server
+from tests.support.fork_server import Process, can_fork, get_fork_server, start_process
 from tests.support.started_workers import listen_to_workers
-
-Process: TypeAlias = subprocess.Popen[bytes] | ForkedProcess
-
 
 NEEDS_START = ("PYTHON", "STELE_OTEL", "OTEL_")
 """Beginnings of the names of environment variables that Python or a library reads when it starts or is imported."""
@@ -135,19 +132,13 @@ def serving(
     port = free_port()
     arguments = ["serve", "--port", str(port), "--log-level", "warning", *flags]
     variables = {**os.environ, **(environ or {})}
-    process: Process
+    starts_anew = starts_anew or any(name.startswith(NEEDS_START) for name in environ or {})
     with ExitStack() as stack:
         started = None
         if "--workers" in flags and "NOTIFY_SOCKET" not in variables:
             started = stack.enter_context(listen_to_workers())
             variables["NOTIFY_SOCKET"] = started.address
-        if can_fork() and not starts_anew and not any(name.startswith(NEEDS_START) for name in environ or {}):
-            process = get_fork_server().start_command(arguments, folder, variables, output)
-        else:
-            command = [sys.executable, "-m", "stele.cli", *arguments]
-            process = subprocess.Popen(
-                command, cwd=folder, env=variables, start_new_session=True, stdout=output, stderr=output
-            )
+        process = start_process(["stele", *arguments], folder, variables, output, starts_anew=starts_anew)
         stack.callback(_end, process)
         url = f"http://127.0.0.1:{port}"
         wait_ready(url, process)

@@ -7,8 +7,6 @@ import re
 import resource
 import signal
 import socket
-import subprocess
-import sys
 import threading
 import time
 from collections.abc import Iterator
@@ -21,8 +19,8 @@ from urllib.parse import quote
 import pytest
 from tests.support.canary import watch_answers
 from tests.support.examples import PROFILE
-from tests.support.fork_server import can_fork, get_fork_server
-from tests.support.server_process import Process, Running, call, free_port, serving, wait_ready
+from tests.support.fork_server import start_process
+from tests.support.server_process import Running, call, free_port, serving, wait_ready
 from tests.support.time_limit import limit_time
 
 SCHEMA = {"schema": '{"type":"record","name":"R","fields":[{"name":"a","type":"int"}]}'}
@@ -154,11 +152,7 @@ def test_connections_that_send_nothing_shut_nobody_out(tmp_path: Path) -> None:
     limit = "import resource, sys; resource.setrlimit(resource.RLIMIT_NOFILE, (256, 256)); "
     code = limit + "sys.argv[0] = 'stele'; from stele.cli import main; main()"
     command = ["-c", code, "serve", "--port", str(port), "--store", "memory:", "--log-level", "warning"]
-    process: Process
-    if can_fork():
-        process = get_fork_server().start_python(command, tmp_path)
-    else:
-        process = subprocess.Popen([sys.executable, *command], cwd=tmp_path)
+    process = start_process(command, tmp_path)
     running = Running(f"http://127.0.0.1:{port}", process)
     held: list[socket.socket] = []
     try:

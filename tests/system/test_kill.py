@@ -7,14 +7,11 @@ import json
 import os
 import random
 import signal
-import subprocess
-import sys
 import time
 from pathlib import Path
 
 from tests.support.examples import PROFILE
-from tests.support.fork_server import can_fork, get_fork_server
-from tests.support.server_process import Process
+from tests.support.fork_server import Process, start_process
 
 from stele.core import queries
 from stele.core.commands import ChangeSettings
@@ -35,10 +32,7 @@ async def _prepare(store: str) -> None:
 
 def _start(store: str, folder: Path, name: int) -> Process:
     arguments = ["-m", "tests.system.kill_worker", store, str(folder / f"{name}.acks"), str(name)]
-    root = Path(__file__).parents[2]
-    if can_fork():
-        return get_fork_server().start_python(arguments, root)
-    return subprocess.Popen([sys.executable, *arguments], cwd=root)
+    return start_process(arguments, Path(__file__).parents[2])
 
 
 def _wait_for_acks(folder: Path) -> None:

@@ -6,7 +6,6 @@ import http.client
 import json
 import os
 import signal
-import subprocess
 import sys
 import threading
 import time
@@ -16,8 +15,8 @@ from pathlib import Path
 
 import httpx
 import pytest
-from tests.support.fork_server import can_fork, get_fork_server
-from tests.support.server_process import Process, call, free_port, run_command, serving, wait_ready
+from tests.support.fork_server import start_process
+from tests.support.server_process import call, free_port, run_command, serving, wait_ready
 from tests.support.time_limit import limit_time
 
 from stele.errors import InvalidRequest
@@ -288,12 +287,8 @@ def test_a_server_that_loads_says_so(tmp_path: Path, fails: bool) -> None:
     """While the log is loaded the server is live and starting; when loading fails, the process ends with an error."""
     port = free_port()
     flags = ["serve", "--store", "memory:", "--port", str(port), str(fails)]
-    process: Process
     with (tmp_path / "said").open("wb") as output:
-        if can_fork():
-            process = get_fork_server().start_python(["-c", SLOW_START, *flags], tmp_path, output=output)
-        else:
-            process = subprocess.Popen([sys.executable, "-c", SLOW_START, *flags], cwd=tmp_path, stderr=output)
+        process = start_process(["-c", SLOW_START, *flags], tmp_path, output=output)
     url = f"http://127.0.0.1:{port}"
     try:
         until = time.monotonic() + 180

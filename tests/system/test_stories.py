@@ -108,7 +108,7 @@ def wait_until_ready(address: str) -> None:
 
 
 @pytest.mark.parametrize("columns", [80, 120])
-def test_serve_register_be_refused_mend_register(tmp_path: Path, columns: int, succeed: Success, forks: bool) -> None:
+def test_serve_register_be_refused_mend_register(tmp_path: Path, columns: int, succeed: Success) -> None:
     """The tutorial, to the letter: a refusal names rule, place, why and fix in lines that fit, in colours."""
     register, refuse_check, refuse, mend = read_steps("tutorial/ten-minutes.md", "Read old data with the new schema")
     with open_terminals(tmp_path / "story", columns) as (server, person):

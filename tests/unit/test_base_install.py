@@ -26,6 +26,7 @@ class Missing:
 sys.meta_path.insert(0, Missing())
 from stele.cli.offline import open_offline
 from stele.client import Schema, SchemaRegistryClient, serdes
+from stele.errors import NotInstalled
 from stele.formats.registry import get_format
 with open_offline("memory:") as transport, SchemaRegistryClient("http://here", transport=transport) as client:
     for text, kind in (('"int"', "AVRO"), ("{}", "JSON")):
@@ -36,7 +37,7 @@ with open_offline("memory:") as transport, SchemaRegistryClient("http://here", t
         print(error)
 try:
     get_format("xsd").parse(b"<schema xmlns='http://www.w3.org/2001/XMLSchema'/>", {})
-except Exception as error:
+except NotInstalled as error:
     print(error)
 """
 

@@ -6,9 +6,9 @@ import re
 from collections.abc import Awaitable, Callable
 from functools import lru_cache
 from typing import Any, Final
-from urllib.parse import unquote
 
 import httpx
+from tests.support.asgi_requests import exchange_messages
 
 from stele.apis.http.requests import decode_path
 
@@ -57,34 +57,8 @@ class _DirectClient(httpx.AsyncClient):
 
 
 async def _ask(app: App, method: str, target: str, headers: list[tuple[bytes, bytes]], body: bytes) -> httpx.Response:
-    """Send an application what httpx sends for a request, and return the whole answer."""
-    path, _, query = target.partition("?")
-    scope = {
-        "type": "http",
-        "asgi": {"version": "3.0"},
-        "http_version": "1.1",
-        "method": method,
-        "headers": headers,
-        "scheme": "http",
-        "path": unquote(path),
-        "raw_path": path.encode(),
-        "query_string": query.encode(),
-        "server": ("registry", None),
-        "client": ("127.0.0.1", 123),
-        "root_path": "",
-    }
-    waiting = [{"type": "http.request", "body": b"", "more_body": False}]
-    if body:
-        waiting.append({"type": "http.request", "body": body, "more_body": True})
-    sent: list[Any] = []
-
-    async def receive() -> Any:
-        return waiting.pop() if waiting else {"type": "http.disconnect"}
-
-    async def send(message: Any) -> None:
-        sent.append(message)
-
-    await app(scope, receive, send)
+    """Send a request to an application, and return the whole answer."""
+    sent = await exchange_messages(app, method, target, headers, body)
     assert [message["type"] for message in sent] == ["http.response.start", *["http.response.body"] * (len(sent) - 1)]
     assert len(sent) > 1
     assert [bool(message.get("more_body")) for message in sent[1:]] == [*[True] * (len(sent) - 2), False]

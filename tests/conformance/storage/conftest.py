@@ -8,20 +8,19 @@ from pathlib import Path
 
 import pytest
 from tests.support.examples import PROFILE
-from tests.support.fork_server import ForkedProcess, can_fork, get_fork_server
+from tests.support.fork_server import Process, start_process_with_pipes
 
 pytest.register_assert_rewrite("stele.testing.log_suite", "stele.testing.log_process_suite", "stele.testing.log_crew")
 
 
-def _fork_worker(options: Sequence[str]) -> ForkedProcess:
-    return get_fork_server().start_python_with_pipes(["-m", "stele.testing.log_worker", *options], Path.cwd())
+def _start_worker(options: Sequence[str]) -> Process:
+    return start_process_with_pipes(["-m", "stele.testing.log_worker", *options], Path.cwd())
 
 
 @pytest.fixture(autouse=True)
 def forked_workers(monkeypatch: pytest.MonkeyPatch) -> None:
     """Fork workers: so there are more kills in less time."""
-    if can_fork():
-        monkeypatch.setattr("stele.testing.log_crew.start_worker", _fork_worker)
+    monkeypatch.setattr("stele.testing.log_crew.start_worker", _start_worker)
 
 
 @pytest.fixture(autouse=True)

@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Final
 
 import httpx
-from tests.support.fork_server import can_fork, get_fork_server
-from tests.support.server_process import Process, free_port
+from tests.support.fork_server import Process, start_process
+from tests.support.server_process import free_port
 from tests.system.linearizability import shifted_clock
 from tests.system.linearizability.network import NodeNetwork
 
@@ -50,13 +50,12 @@ class Node:
         arguments += ["--host", self._host, "--port", str(self._port)]
         environ = {**os.environ, "STELE_STATE_DIR": str(self._state_directory)}
         with self.output.open("ab") as output:
-            if can_fork() and not self.network:
+            if not self.network:
                 module = ["-m", shifted_clock.__name__]
-                self._process = get_fork_server().start_python([*module, *arguments], Path.cwd(), environ, output)
+                self._process = start_process([*module, *arguments], Path.cwd(), environ, output)
                 return
-            command = [sys.executable, shifted_clock.__file__, *arguments]
             self._process = subprocess.Popen(
-                self.network.wrap_command(command) if self.network else command,
+                self.network.wrap_command([sys.executable, shifted_clock.__file__, *arguments]),
                 stdout=output,
                 stderr=subprocess.STDOUT,
                 env=environ,

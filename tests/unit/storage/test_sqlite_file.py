@@ -12,7 +12,7 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
-from tests.support.fork_server import ForkedProcess, can_fork, get_fork_server
+from tests.support.fork_server import start_process_with_pipes
 
 from stele.errors import StoreError
 from stele.storage import open_log
@@ -298,19 +298,11 @@ asyncio.run(main(sys.argv[1]))
 """
 
 
-def _start_python(code: str, *arguments: str) -> subprocess.Popen[bytes] | ForkedProcess:
-    """Start Python code with pipes to its standard input and from its standard output."""
-    if can_fork():
-        return get_fork_server().start_python_with_pipes(["-c", code, *arguments], Path.cwd())
-    command = [sys.executable, "-c", code, *arguments]
-    return subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
-
-
 async def test_made_by_many_at_once(tmp_path: Path) -> None:
     """Processes that open a log that is not there yet, all in the same moment, get one log between them."""
     for round_ in range(3):
         path = tmp_path / f"{round_}" / "log.db"
-        crew = [_start_python(_OPEN, str(path)) for _ in range(8)]
+        crew = [start_process_with_pipes(["-c", _OPEN, str(path)], Path.cwd()) for _ in range(8)]
         for process in crew:
             assert process.stdout is not None
             process.stdout.readline()
