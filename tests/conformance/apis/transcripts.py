@@ -146,7 +146,7 @@ async def play(
     media_type: str = "application/vnd.schemaregistry.v1+json",
     refused: Refusal = is_coded_error,
 ) -> None:
-    """Send the requests of a rule and compare the answers with those of the profile."""
+    """Send the requests of a rule and compare the answers with those of the profile; no empty body is called JSON."""
     for written in rule.exchanges:
         exchange = in_profile(written, profile)
         headers = dict(exchange.headers)
@@ -157,6 +157,8 @@ async def play(
         assert answer.status_code == exchange.status, f"{place}: {answer.status_code} {answer.text[:2000]}"
         for name, value in exchange.answered.items():
             assert answer.headers.get(name) == value, f"{place}: {name} is {answer.headers.get(name)}"
+        if exchange.method != "HEAD" and not answer.content:
+            assert "json" not in answer.headers.get("content-type", ""), f"{place}: an empty body is no JSON"
         _compare(exchange, answer, place, refused)
 
 

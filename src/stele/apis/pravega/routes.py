@@ -17,6 +17,7 @@ from litestar.params import PathParameter, QueryParameter
 
 from stele.apis.http.access import NO_RIGHT_NEEDED, Place, access
 from stele.apis.http.application import openapi_body
+from stele.apis.http.empty_response import EmptyResponse
 from stele.apis.http.requests import decode_segment, read_body
 from stele.apis.pravega import models as api
 from stele.apis.pravega import translate
@@ -87,11 +88,6 @@ def namespaced_paths(path: str) -> list[str]:
     return [f"/v1{path}", f"/v1/namespace/{{ns:str}}{path}"]
 
 
-def empty_response(status: int) -> Response[bytes]:
-    """Return a response without a body."""
-    return Response(b"", status_code=status, media_type="application/json")
-
-
 def parse_number(segment: str) -> int:
     """Return the number in a path segment. Raises `NotFound`, since nothing has any other name."""
     if not _NUMBER.match(segment) or not 0 <= int(segment) < MAX_INT32:
@@ -159,7 +155,7 @@ async def list_groups(
     **STATUS_201,
     opt=access(Operation.REGISTER, Place.INSIDE),
 )
-async def create_group(operations: InjectedOperations, request: Request[Any, Any, Any]) -> Response[bytes]:
+async def create_group(operations: InjectedOperations, request: Request[Any, Any, Any]) -> EmptyResponse:
     # POST /v1/groups
     """Create a group."""
     body = await read_body(request, api.CreateGroupRequest)
@@ -188,7 +184,7 @@ async def create_group(operations: InjectedOperations, request: Request[Any, Any
             dialect_data={translate.DIALECT: {"compatibility": stored}} if stored is not None else None,
         )
     )
-    return empty_response(201)
+    return EmptyResponse(201)
 
 
 @get(namespaced_paths(_GROUP), **READ, opt=access(Operation.READ))
@@ -231,7 +227,7 @@ async def get_group_history(operations: InjectedOperations, group: Group) -> api
 )
 async def update_compatibility(
     operations: InjectedOperations, request: Request[Any, Any, Any], group: Group
-) -> Response[bytes]:
+) -> EmptyResponse:
     # PUT /v1/groups/{groupName}/compatibility
     """Set the policy of a group, if its policy is the expected one."""
     body = await read_body(request, api.UpdateCompatibilityRequest)
@@ -248,7 +244,7 @@ async def update_compatibility(
             expected=translate.expected_policy(previous, queries.policy_for(state, key)) if previous else None,
         )
     )
-    return empty_response(200)
+    return EmptyResponse(200)
 
 
 _SCHEMAS = "/groups/{group:str}/schemas"
@@ -451,7 +447,7 @@ async def get_codec_types(operations: InjectedOperations, group: Group) -> api.C
 )
 async def add_codec_type(
     operations: InjectedOperations, request: Request[Any, Any, Any], group: Group
-) -> Response[bytes]:
+) -> EmptyResponse:
     # POST /v1/groups/{groupName}/codecTypes
     """Add a codec; nothing changes if the group has it. The empty name is no codec and always there."""
     body = await read_body(request, api.CodecType)
@@ -463,8 +459,8 @@ async def add_codec_type(
         try:
             await operations.execute(AddCodec(key, body.name, body.properties or {}))
         except AlreadyExists:
-            return empty_response(201)
-    return empty_response(201)
+            return EmptyResponse(201)
+    return EmptyResponse(201)
 
 
 @put(

@@ -15,6 +15,7 @@ from stele.apis.cncf.params import READ, STATUS_200, After, Limit, build_page
 from stele.apis.cncf.translate import decode_id
 from stele.apis.http.access import NO_RIGHT_NEEDED, Place, access
 from stele.apis.http.application import openapi_body
+from stele.apis.http.empty_response import EmptyResponse
 from stele.apis.http.requests import read_body
 from stele.core.access import Operation
 from stele.protocol.cncf import Subscription
@@ -91,17 +92,17 @@ async def delete_subscription(
 
 
 @route(_ALL, http_method="OPTIONS", status_code=200, include_in_schema=False, opt=NO_RIGHT_NEEDED)
-async def options_of_all() -> Response[bytes]:
+async def options_of_all() -> EmptyResponse:
     # OPTIONS /subscriptions
     """Return the methods for all subscriptions."""
-    return Response(b"", headers={"Allow": "GET, HEAD, OPTIONS, POST"})
+    return EmptyResponse(200, {"Allow": "GET, HEAD, OPTIONS, POST"})
 
 
 @route(_ONE, http_method="OPTIONS", status_code=200, include_in_schema=False, opt=NO_RIGHT_NEEDED)
-async def options_of_one(subscription: SubscriptionId) -> Response[bytes]:
+async def options_of_one(subscription: SubscriptionId) -> EmptyResponse:
     # OPTIONS /subscriptions/{id}
     """Return the methods for one subscription."""
-    return Response(b"", headers={"Allow": "DELETE, GET, HEAD, OPTIONS, PUT"})
+    return EmptyResponse(200, {"Allow": "DELETE, GET, HEAD, OPTIONS, PUT"})
 
 
 ROUTES = [

@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import Annotated, Any
 
 import msgspec
-from litestar import Request, Response, delete, get, post, route
-from litestar.openapi.datastructures import ResponseSpec
+from litestar import Request, delete, get, post, route
 from litestar.params import QueryParameter
 
 from stele.apis.confluent import lists
@@ -15,7 +14,6 @@ from stele.apis.confluent.acls import COLLECTION, Acl, make_rule
 from stele.apis.confluent.names import parse_context, slice_page
 from stele.apis.confluent.operations.schemas import read_stored_body
 from stele.apis.confluent.params import (
-    ERRORS,
     READ,
     WRITE,
     Context,
@@ -26,6 +24,7 @@ from stele.apis.confluent.params import (
 )
 from stele.apis.http.access import NO_RIGHT_NEEDED, Place, access
 from stele.apis.http.application import openapi_body
+from stele.apis.http.empty_response import EmptyResponse
 from stele.core.access import Operation
 from stele.core.commands import DeleteNamespace
 from stele.errors import TooLarge
@@ -134,16 +133,13 @@ async def list_acls(
     return [row for row in rows if all(not value or getattr(row, name) == value for name, value in wanted.items())]
 
 
-_ADDED = ResponseSpec(None, description="Added; the answer is empty", generate_examples=False)
-
-
 @post(
     "/security/acls",
     operation_class=_BODY,
-    **{**WRITE, "status_code": 201, "responses": {**ERRORS, 201: _ADDED}},
+    **{**WRITE, "status_code": 201},
     opt=access(Operation.MANAGE_ACCESS, Place.REGISTRY),
 )
-async def create_acls(operations: InjectedOperations, request: Request[Any, Any, Any]) -> Response[bytes]:
+async def create_acls(operations: InjectedOperations, request: Request[Any, Any, Any]) -> EmptyResponse:
     # POST /security/acls
     """Add access control entries; those that are there stay."""
     entries = await read_stored_body(operations, request, list[Acl])
@@ -158,7 +154,7 @@ async def create_acls(operations: InjectedOperations, request: Request[Any, Any,
         return fresh, None
 
     await operations.edit_items(COLLECTION, change)
-    return Response(b"", status_code=201)
+    return EmptyResponse(201)
 
 
 @delete("/security/acls", operation_class=_BODY, **WRITE, opt=access(Operation.MANAGE_ACCESS, Place.REGISTRY))

@@ -1,0 +1,18 @@
+"""The answer that has no body where its status allows one."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from litestar.response.base import ASGIResponse
+
+
+class EmptyResponse(ASGIResponse):
+    """An answer without a body, and so without a content type: no bytes are no JSON document.
+
+    The OpenAPI document of an endpoint that is annotated with this class says the same.
+    """
+
+    def __init__(self, status_code: int, headers: Mapping[str, str] | None = None) -> None:
+        super().__init__(status_code=status_code, headers=dict(headers or {}))
+        del self.headers["content-type"]
