@@ -18,26 +18,23 @@ def unify_verification(context: ssl.SSLContext) -> ssl.SSLContext:
     return context
 
 
-def make_client_context(*, trust_environment: bool = True) -> ssl.SSLContext:
-    """Make a context that trusts the authorities that httpx trusts.
+def make_client_context() -> ssl.SSLContext:
+    """Make a context that trusts the authorities that httpx trusts, or those that the environment names.
 
-    It reads them for its first connection, where httpx takes 25 ms for it whenever a client is made, with TLS or not.
-    That connection fails with an `ssl.SSLError` when they cannot be read.
-
-    Args:
-        trust_environment: Whether `SSL_CERT_FILE` and `SSL_CERT_DIR` name the authorities, where they are set.
+    `SSL_CERT_FILE` is a file of them, and `SSL_CERT_DIR` a folder. The context reads them for its first connection,
+    where httpx takes 25 ms for it whenever a client is made, with TLS or not. That connection fails with an
+    `ssl.SSLError` when they cannot be read.
     """
-    return unify_verification(_LateContext(trust_environment))
+    return unify_verification(_LateContext())
 
 
 class _LateContext(ssl.SSLContext):
     """Reads its authorities when they are needed."""
 
-    def __new__(cls, trust_environment: bool) -> Self:
+    def __new__(cls) -> Self:
         return super().__new__(cls, ssl.PROTOCOL_TLS_CLIENT)
 
-    def __init__(self, trust_environment: bool) -> None:
-        self._trust_environment = trust_environment
+    def __init__(self) -> None:
         self._has_authorities = False
         self._reading = threading.Lock()
         if key_log := os.environ.get("SSLKEYLOGFILE"):
@@ -57,20 +54,20 @@ class _LateContext(ssl.SSLContext):
         with self._reading:
             if self._has_authorities:
                 return
-            file, folder = self._find_authorities()
+            file, folder = _find_authorities()
             try:
                 self.load_verify_locations(file, folder)
             except OSError as error:
                 raise ssl.SSLError(f"cannot read the authorities in {file or folder}: {error}") from error
             self._has_authorities = True
 
-    def _find_authorities(self) -> tuple[str | None, str | None]:
-        """The file, or the folder."""
-        if self._trust_environment:
-            if file := os.environ.get("SSL_CERT_FILE"):
-                return file, None
-            if folder := os.environ.get("SSL_CERT_DIR"):
-                return None, folder
-        import certifi  # what httpx trusts
 
-        return certifi.where(), None
+def _find_authorities() -> tuple[str | None, str | None]:
+    """The file, or the folder."""
+    if file := os.environ.get("SSL_CERT_FILE"):
+        return file, None
+    if folder := os.environ.get("SSL_CERT_DIR"):
+        return None, folder
+    import certifi  # what httpx trusts
+
+    return certifi.where(), None

@@ -1,10 +1,10 @@
-"""Clients trust whom httpx trusts, and read the authorities when a connection needs them."""
+"""Clients, also those of the server, trust whom httpx trusts, and read the authorities when a connection needs them."""
 
 from __future__ import annotations
 
 import asyncio
 import ssl
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
 
 import httpx
@@ -13,7 +13,12 @@ from tests.support.certificates import write_certificates
 
 from stele.client import Retry, SchemaRegistryClient
 from stele.errors import Unavailable
+from stele.server.audit_forwarding import DeliveryFailed, WebhookReceiver
+from stele.server.authentication.key_set import KeySet
+from stele.service.outgoing import AddressRules, GuardedTransport, OutgoingClient
 from stele.tls_verification import make_client_context
+
+ANSWER = b'{"keys": []}'
 
 
 @pytest.fixture
@@ -25,7 +30,7 @@ async def url(tmp_path: Path) -> AsyncIterator[str]:
 
     async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await reader.readuntil(b"\r\n\r\n")
-        writer.write(b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\nconnection: close\r\n\r\n[]")
+        writer.write(b"HTTP/1.1 200 OK\r\ncontent-length: %d\r\nconnection: close\r\n\r\n%b" % (len(ANSWER), ANSWER))
         await writer.drain()
         writer.close()
 
@@ -33,16 +38,16 @@ async def url(tmp_path: Path) -> AsyncIterator[str]:
         yield f"https://localhost:{server.sockets[0].getsockname()[1]}/subjects"
 
 
-def ask_blocking(url: str, context: ssl.SSLContext) -> str:
+def ask_blocking(url: str, context: ssl.SSLContext) -> bytes:
     """The answer, by a blocking client."""
     with httpx.Client(verify=context, timeout=60) as client:
-        return client.get(url).text
+        return client.get(url).content
 
 
-async def ask(url: str, context: ssl.SSLContext) -> list[str]:
+async def ask(url: str, context: ssl.SSLContext) -> list[bytes]:
     """The answers, by both kinds of clients."""
     async with httpx.AsyncClient(verify=context, timeout=60) as client:
-        return [await asyncio.to_thread(ask_blocking, url, context), (await client.get(url)).text]
+        return [await asyncio.to_thread(ask_blocking, url, context), (await client.get(url)).content]
 
 
 @pytest.mark.parametrize("name", ["SSL_CERT_FILE", "SSL_CERT_DIR"])
@@ -55,11 +60,44 @@ async def test_the_environment_names_authorities(
     folder.mkdir()
     subject_hash = await _hash_subject(authorities)
     (folder / f"{subject_hash}.0").write_bytes(authorities.read_bytes())
-    monkeypatch.delenv("SSL_CERT_FILE", raising=False)
-    monkeypatch.setenv(name, str(authorities if name == "SSL_CERT_FILE" else folder))
-    assert await ask(url, make_client_context()) == ["[]", "[]"]
+    for other in ("SSL_CERT_FILE", "SSL_CERT_DIR"):
+        monkeypatch.delenv(other, raising=False)
     with pytest.raises(httpx.ConnectError, match="CERTIFICATE_VERIFY_FAILED"):
-        await ask(url, make_client_context(trust_environment=False))
+        await ask(url, make_client_context())
+    monkeypatch.setenv(name, str(authorities if name == "SSL_CERT_FILE" else folder))
+    assert await ask(url, make_client_context()) == [ANSWER, ANSWER]
+
+
+async def test_the_server_trusts_these_authorities_where_it_asks_others(
+    url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Receivers of events and of the audit trail, and issuers of tokens, may have a private authority."""
+    monkeypatch.delenv("SSL_CERT_FILE", raising=False)
+    monkeypatch.delenv("SSL_CERT_DIR", raising=False)
+    with pytest.raises(Unavailable, match="CERTIFICATE_VERIFY_FAILED"):
+        await send_event(url)
+    with pytest.raises(DeliveryFailed, match="ConnectError"):
+        await WebhookReceiver(url).send_lines([b"{}"])
+    with pytest.raises(Unavailable, match="CERTIFICATE_VERIFY_FAILED"):
+        await asyncio.to_thread(KeySet(url, "https://issuer").fetch)
+    monkeypatch.setenv("SSL_CERT_FILE", str(tmp_path / "ca.pem"))
+    assert await send_event(url) == ANSWER
+    await WebhookReceiver(url).send_lines([b"{}"])
+    await asyncio.to_thread(KeySet(url, "https://issuer").fetch)
+
+
+async def send_event(url: str) -> bytes:
+    """The answer to a request that the server makes by itself."""
+
+    async def find_this_machine(host: str, port: int) -> Sequence[str]:
+        return ["127.0.0.1"]
+
+    transport = GuardedTransport(AddressRules(["127.0.0.0/8"]), resolver=find_this_machine)
+    client = OutgoingClient(AddressRules(), transport=transport)
+    try:
+        return (await client.send_request("POST", url, body=b"{}")).body
+    finally:
+        await client.close()
 
 
 async def _hash_subject(certificate: Path) -> str:

@@ -51,7 +51,7 @@ class WebhookReceiver:
 
     def __init__(self, url: str) -> None:
         self._url = url
-        self._tls = make_client_context(trust_environment=False)
+        self._tls = make_client_context()
 
     async def send_lines(self, lines: Sequence[bytes]) -> None:
         """See `Receiver`."""

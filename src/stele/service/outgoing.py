@@ -158,9 +158,7 @@ class GuardedTransport(httpx.AsyncBaseTransport):
     ) -> None:
         self._rules = rules
         self._resolver = resolver
-        self._inner = inner or httpx.AsyncHTTPTransport(
-            verify=make_client_context(trust_environment=False), trust_env=False, limits=_NO_REUSE
-        )
+        self._inner = inner or httpx.AsyncHTTPTransport(verify=make_client_context(), trust_env=False, limits=_NO_REUSE)
 
     async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
         """Send one request. Raises `ForbiddenAddress`, and `httpx.ConnectError` for a host without address."""

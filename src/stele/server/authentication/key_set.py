@@ -13,6 +13,7 @@ import msgspec
 from stele.errors import InvalidRequest, Unavailable
 from stele.server.addresses import is_loopback
 from stele.service.watched_file import WatchedFile
+from stele.tls_verification import make_client_context
 
 if TYPE_CHECKING:
     from jwt.types import JWKDict
@@ -121,7 +122,10 @@ class KeySet:
         import httpx
 
         body = bytearray()
-        with httpx.stream("GET", address, timeout=_FETCH_SECONDS, headers={"Accept": "application/json"}) as response:
+        headers = {"Accept": "application/json"}
+        with httpx.stream(
+            "GET", address, timeout=_FETCH_SECONDS, headers=headers, verify=make_client_context()
+        ) as response:
             if response.status_code != httpx.codes.OK:
                 raise InvalidRequest(f"{address} answered {response.status_code}")
             for part in response.iter_bytes():
