@@ -89,6 +89,8 @@ class ChainedLog:
             await self._require_not_shrunk()
             return False
         link, stored = chain_records(link, expected + 1, records, self._checksum)
+        if expected == self._newest.seq == 0:
+            self._put_mark()  # before the first record: others take records without a mark for those of a copy
         if not await self.driver.append(expected, stored):
             await self._require_not_shrunk()
             return False
@@ -248,7 +250,7 @@ class ChainedLog:
     def _put_mark_soon(self) -> None:
         """Put the mark when the loop goes on: before any other task hears of the append, and beside the next one.
 
-        The first one at once: records without a mark are those of a copy.
+        The first one at once: a log that was restored has none.
         """
         if self._due_mark is not None:
             return

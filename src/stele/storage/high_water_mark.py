@@ -5,7 +5,8 @@ A store in files has it beside them; of a store on a server each node keeps its 
 A damaged store can look whole and shorter: SQLite drops the end of a write-ahead log at the first byte that does not
 fit. The mark shows that records are missing which somebody was promised, so that their ids are not given out again.
 It is written after every append, before other tasks hear of it, and not synced: a crash of the machine may leave an
-older mark, never one of records that are not durable.
+older mark, never one of records that are not durable. A new store gets it before its first record, since records
+without a mark are those of a copy.
 """
 
 from __future__ import annotations

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import random
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -221,6 +222,25 @@ async def test_a_copy_without_a_mark_may_lack_records(tmp_path: Path) -> None:
     assert not log.may_lack_records()
     await log.expect_lost_records()
     assert log.may_lack_records()
+
+
+async def test_a_new_store_has_its_mark_before_its_first_record(tmp_path: Path) -> None:
+    """Another process that reads the record before the append has returned takes the store for no copy."""
+    store = MemoryStore()
+    other = await ChainedLog.open(MemoryLog(store), "test", HighWaterMark(tmp_path / "mark"))
+
+    class Observed(MemoryLog):
+        async def append(self, expected: int, records: Sequence[bytes]) -> bool:
+            done = await super().append(expected, records)
+            assert [entry.record for entry in await other.tail(expected, 9)] == RECORDS[expected : expected + 1]
+            assert not other.may_lack_records()
+            return done
+
+    log = await ChainedLog.open(Observed(store), "test", HighWaterMark(tmp_path / "mark"))
+    for number in range(2):
+        assert await log.append(number, RECORDS[number : number + 1])
+    await asyncio.sleep(0)  # the loop goes on, and puts the mark
+    assert HighWaterMark(tmp_path / "mark").read() == LogPosition(2, read_link(store.records[-1]))
 
 
 async def test_a_node_remembers_what_it_has_read(tmp_path: Path) -> None:
