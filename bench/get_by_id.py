@@ -1,8 +1,9 @@
 """GET /schemas/ids/{id}: Stele's whole server against a bare ASGI app and a FastAPI app, per server CPU-second.
 
-All three run uvicorn with uvloop and httptools in one process, answer the same bytes, and have 200 routes mounted (the
-bare app has none to look at). Rounds are interleaved, so a noisy neighbour hits all alike; the figure is requests
-divided by the CPU seconds the server process got, which the load generator's own speed does not change.
+Stele is started as `stele serve` starts it. All three run uvicorn with uvloop and httptools in one process and answer
+the same bytes. The FastAPI app has 200 routes, Stele has all of its own, and the bare app looks at none. Rounds are
+interleaved, so a noisy neighbour hits all alike; the figure is requests divided by the CPU seconds the server process
+got, which the load generator's own speed does not change.
 
     python -m bench.get_by_id
 """
@@ -44,7 +45,7 @@ def bare_app(bodies: dict[str, bytes]) -> Any:
     async def app(scope: Any, receive: Any, send: Callable[[Any], Awaitable[None]]) -> None:
         if scope["type"] != "http":
             return
-        body = bodies[scope["path"]]
+        body = bodies.get(scope["path"], b"")  # none for the question whether it is ready
         headers = [(b"content-type", CONTENT_TYPE), (b"content-length", b"%d" % len(body))]
         await send({"type": "http.response.start", "status": 200, "headers": headers})
         await send({"type": "http.response.body", "body": body})
@@ -71,45 +72,19 @@ def fastapi_app(bodies: dict[str, bytes]) -> Any:
     return app
 
 
-def stele_app() -> Any:
-    """The whole server: front, authentication hook, metrics, all dialects, and routes up to the agreed number."""
-    from litestar import Litestar, get
-
-    from stele.server.app import Server
-    from stele.server.dispatch import Dispatcher, MountedDialect
-    from stele.server.log_config import configure_logs
-    from stele.server.settings import ServerSettings
-
-    class Padded(Server):
-        """A server with one more application of many routes."""
-
-        async def start(self) -> Any:
-            """Mount the padding beside the dialects."""
-            registry = await super().start()
-            assert isinstance(self._front, Dispatcher)
-
-            @get([f"/other/{number}/{{name:str}}" for number in range(ROUTES)])
-            async def other(name: str) -> str:
-                return name
-
-            self._front.mounts["other"] = MountedDialect("other", Litestar([other]))
-            return registry
-
-    configure_logs("error", "console")
-    return Padded(ServerSettings(store="sqlite:///bench.db"))
-
-
 def serve(kind: str, port: int) -> None:
     """Run one of the servers until killed."""
+    if kind == "stele":
+        from stele.server.run import run_server as serve_stele
+        from stele.server.settings import ServerSettings
+
+        serve_stele(ServerSettings(store="sqlite:///bench.db", port=port, log_level="error"))
+        return
     import uvicorn
 
-    if kind == "stele":
-        app = stele_app()
-    else:
-        bodies = {f"/schemas/ids/{n}": body for n, body in enumerate(_bodies(), 1)}
-        app = bare_app(bodies) if kind == "bare" else fastapi_app(bodies)
-    lifespan = "on" if kind == "stele" else "off"
-    uvicorn.run(app, port=port, loop="uvloop", http="httptools", access_log=False, log_level="error", lifespan=lifespan)
+    bodies = {f"/schemas/ids/{n}": body for n, body in enumerate(_bodies(), 1)}
+    app = bare_app(bodies) if kind == "bare" else fastapi_app(bodies)
+    uvicorn.run(app, port=port, loop="uvloop", http="httptools", access_log=False, log_level="error", lifespan="off")
 
 
 def _bodies() -> list[bytes]:
@@ -121,9 +96,9 @@ def _bodies() -> list[bytes]:
 
 def make_clients(port: int) -> list[Client]:
     """Connections that ask for all schemas, each from another one on."""
-    asked = [get(f"/schemas/ids/{number}") for number in range(1, SCHEMAS + 1)]
+    requests = [get(f"/schemas/ids/{number}") for number in range(1, SCHEMAS + 1)]
     starts = [number * 31 % SCHEMAS for number in range(CONNECTIONS)]
-    return [Client(port, itertools.cycle(asked[start:] + asked[:start])) for start in starts]
+    return [Client(port, itertools.cycle(requests[start:] + requests[:start])) for start in starts]
 
 
 def serve_kind(kind: str, folder: Path) -> AbstractContextManager[tuple[int, int]]:
@@ -170,7 +145,7 @@ def main() -> None:
         ratios = [figure / base for figure, base in zip(figures[kind], figures["bare"], strict=True)]
         rate, ratio = round(statistics.median(figures[kind])), round(statistics.median(ratios), 2)
         rows.append({"server": kind, "requests per CPU-second": rate, "ratio": ratio})
-    report("get_by_id", rows, [f"{ROUTES} routes mounted, {CONNECTIONS} connections, {ROUNDS} interleaved rounds"])
+    report("get_by_id", rows, [f"{CONNECTIONS} connections, {ROUNDS} interleaved rounds"])
 
 
 if __name__ == "__main__":

@@ -86,9 +86,9 @@ async def _archive(store: str, file: Path) -> None:
 
 async def _restore(file: Path, store: str) -> None:
     log = await open_log(store)
-    with archive.open_archive(file) as found:
-        await found.restore(log)
-        assert (await found.compare(log)).missing == 0
+    with archive.open_archive(file) as source:
+        await source.restore(log)
+        assert (await source.compare(log)).missing == 0
     await log.close()
 
 
@@ -103,7 +103,10 @@ def run(count: int, singly: int, folder: Path) -> list[Row]:
     )
     for name, dump, work in ways:
         store = f"sqlite:///{folder}/{work.__name__}.db"
-        with serving("--store", store, folder=folder) as server, SchemaRegistryClient(server.url) as client:
+        with (
+            serving("--store", store, folder=folder, starts_anew=True) as server,
+            SchemaRegistryClient(server.url) as client,
+        ):
             used = tree_seconds(server.process.pid)
             seconds = _time_import(lambda dump=dump, work=work, client=client: work(dump, client))  # type: ignore[misc]  # bound now
             used = tree_seconds(server.process.pid) - used
@@ -111,7 +114,10 @@ def run(count: int, singly: int, folder: Path) -> list[Row]:
         rows.append((name, len(dump.versions), seconds, used))
     filled, empty, file = f"sqlite:///{folder}/import_schemas.db", f"sqlite:///{folder}/restored.db", folder / "a.zst"
     rows.append(("export of an archive", count, _time_import(lambda: asyncio.run(_archive(filled, file))), 0))
-    with serving("--store", empty, folder=folder) as server, SchemaRegistryClient(server.url) as client:
+    with (
+        serving("--store", empty, folder=folder, starts_anew=True) as server,
+        SchemaRegistryClient(server.url) as client,
+    ):
         rows.append(("restoring that archive", count, _time_import(lambda: asyncio.run(_restore(file, empty))), 0))
         assert _present(client) == count
     base = rows[0][1] / rows[0][2]

@@ -1,4 +1,7 @@
-"""Runs every benchmark, one after the other; `python -m bench.run NAME …` runs only those."""
+"""Runs every benchmark, one after the other; `python -m bench.run NAME …` runs only those.
+
+`bench.registrations` compares two checkouts, so it is started by itself.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +10,7 @@ import sys
 from pathlib import Path
 
 FOLDER = Path(__file__).parent
-HELPERS = {"run", "report", "http_load", "spark_formats_java"}
+NOT_RUN = {"run", "report", "http_load", "server_process", "spark_formats_java", "registrations"}
 
 
 def _run(name: str) -> int:
@@ -16,7 +19,7 @@ def _run(name: str) -> int:
 
 def main(names: list[str]) -> int:
     """0 when all of them ended well."""
-    known = sorted(path.stem for path in FOLDER.glob("*.py") if path.stem not in HELPERS)
+    known = sorted(path.stem for path in FOLDER.glob("*.py") if path.stem not in NOT_RUN)
     unknown = set(names) - set(known)
     if unknown:
         sys.stderr.write(f"no such benchmark: {', '.join(sorted(unknown))}; known: {', '.join(known)}\n")
