@@ -81,8 +81,8 @@ def measure_decisions() -> list[Row]:
 def serve(folder: Path, **settings: str) -> AbstractContextManager[tuple[int, int]]:
     """(port, pid) of a server with these settings."""
     folder.mkdir()
-    given = {f"STELE_{name.upper()}": value for name, value in settings.items()}
-    return run_server(lambda port: [sys.executable, *STELE, "--port", str(port)], folder, given)
+    environment = {f"STELE_{name.upper()}": value for name, value in settings.items()}
+    return run_server(lambda port: [sys.executable, *STELE, "--port", str(port)], folder, environment)
 
 
 def _register_schemas(port: int, authorization: str) -> None:
@@ -97,11 +97,11 @@ def _register_schemas(port: int, authorization: str) -> None:
 
 
 def _make_clients(port: int, authorization: str) -> list[Client]:
-    asked = [
+    requests = [
         f"GET /schemas/ids/{number} HTTP/1.1\r\nHost: 127.0.0.1\r\nAuthorization: {authorization}\r\n\r\n".encode()
         for number in range(1, SCHEMAS + 1)
     ]
-    return [Client(port, itertools.cycle(asked[start:] + asked[:start])) for start in range(CONNECTIONS)]
+    return [Client(port, itertools.cycle(requests[start:] + requests[:start])) for start in range(CONNECTIONS)]
 
 
 def measure_reads(folder: Path) -> list[Row]:

@@ -77,20 +77,20 @@ async def _examine(url: str) -> CrewVerdict:
 
 def rows_of(rounds: Mapping[Setup, Sequence[Round]]) -> list[Row]:
     """Medians, each with its ratio to one writer, one record, in turns."""
-    medians = {setup: Round(*map(statistics.median, zip(*found, strict=True))) for setup, found in rounds.items()}
+    medians = {setup: Round(*map(statistics.median, zip(*series, strict=True))) for setup, series in rounds.items()}
     base = medians[SETUPS[0]].records
     return [
         {
             "writers": setup.writers,
             "records per append": setup.batch,
             "turns": "yes" if setup.turn else "no",
-            "records/s": round(found.records),
-            "ratio": round(found.records / base, 2),
-            "conflicts per append": round(found.conflicts, 2),
-            "p99 ms": found.p99,
-            "least share": round(found.share, 2),
+            "records/s": round(middle.records),
+            "ratio": round(middle.records / base, 2),
+            "conflicts per append": round(middle.conflicts, 2),
+            "p99 ms": middle.p99,
+            "least share": round(middle.share, 2),
         }
-        for setup, found in medians.items()
+        for setup, middle in medians.items()
     ]
 
 

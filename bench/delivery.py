@@ -152,16 +152,19 @@ async def measure(nodes: dict[str, Node]) -> list[Row]:
                 f"MB {BACKLOG:,} changes later": round(node.resident_megabytes(), 1),
             }
         )
-    alone, beside = rows
-    rows[1] = {**beside, "p99 delay, times": round(float(beside["p99 delay ms"]) / float(alone["p99 delay ms"]), 2)}
+    alone, with_dead = rows
+    rows[1] = {
+        **with_dead,
+        "p99 delay, times": round(float(with_dead["p99 delay ms"]) / float(alone["p99 delay ms"]), 2),
+    }
     return rows
 
 
 async def _run(folder: Path) -> list[Row]:
     for name in ("alone", "beside"):
         (folder / name).mkdir()
-    async with running(folder / "alone", 0) as alone, running(folder / "beside", DEAD) as beside:
-        return await measure({"one": alone, f"one, and {DEAD} that never answer": beside})
+    async with running(folder / "alone", 0) as alone, running(folder / "beside", DEAD) as with_dead:
+        return await measure({"one": alone, f"one, and {DEAD} that never answer": with_dead})
 
 
 def main() -> None:

@@ -128,14 +128,14 @@ async def hostile_company(port: int, sent: list[int]) -> AsyncIterator[None]:
     )
     await asyncio.sleep(3.0)
     yield
-    said, _ = await company.communicate(b"")  # which closes its input
-    sent.append(int(said))
+    output, _ = await company.communicate(b"")  # which closes its input
+    sent.append(int(output))
 
 
 async def _read(port: int, seconds: float, number: int) -> list[float]:
     """Seconds of the answers to one good connection."""
     reader, writer = await asyncio.open_connection("127.0.0.1", port)
-    found, until = [], time.perf_counter() + seconds
+    durations, until = [], time.perf_counter() + seconds
     for turn in itertools.count(number):
         began = time.perf_counter()
         if began > until:
@@ -145,10 +145,10 @@ async def _read(port: int, seconds: float, number: int) -> list[float]:
         assert head.startswith(b"HTTP/1.1 200"), head
         length = next(line for line in head.lower().splitlines() if line.startswith(b"content-length:"))
         await reader.readexactly(int(length.partition(b":")[2]))
-        found.append(time.perf_counter() - began)
+        durations.append(time.perf_counter() - began)
         await asyncio.sleep(PAUSE)
     writer.close()
-    return found
+    return durations
 
 
 async def _measure(port: int, seconds: float) -> list[float]:
@@ -191,14 +191,14 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=10.0)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--company", type=int, metavar="PORT", help="only be the hostile clients of a server")
-    given = parser.parse_args()
-    if given.company:
-        asyncio.run(_be_hostile(given.company))
+    arguments = parser.parse_args()
+    if arguments.company:
+        asyncio.run(_be_hostile(arguments.company))
         return
     sent: list[int] = []
     with tempfile.TemporaryDirectory() as name, serve_memory(Path(name)) as (port, _):
         fill(port)
-        figures = asyncio.run(_run_rounds(port, given.seconds, given.rounds, sent))
+        figures = asyncio.run(_run_rounds(port, arguments.seconds, arguments.rounds, sent))
     rows = []
     base = statistics.quantiles(figures[0], n=100)[98]
     for place, values in zip(("alone", "with hostile clients"), figures, strict=True):

@@ -73,11 +73,11 @@ def post(path: str, text: str) -> bytes:
 
 def repeat(make: Callable[[int], bytes], count: int = SUBJECTS) -> Callable[[], Iterator[bytes]]:
     """The same requests over and over, one for each number from 1."""
-    made: list[bytes] = []
+    messages: list[bytes] = []
 
     def requests() -> Iterator[bytes]:
-        made.extend([] if made else [make(number) for number in range(1, count + 1)])
-        return itertools.cycle(made)
+        messages.extend([] if messages else [make(number) for number in range(1, count + 1)])
+        return itertools.cycle(messages)
 
     return requests
 
@@ -259,14 +259,16 @@ def measure_tails(bare_port: int, port: int, rounds: int, seconds: float) -> lis
     reads += [request for request in REQUESTS if request.name.startswith("GET")]
     reads += [request for request in REQUESTS if "known text" in request.name and "versions" not in request.name]
     reads += [request for request in REQUESTS if "pair seen" in request.name]
-    found: dict[str, list[Tail]] = {request.name: [] for request in reads}
+    tails_by_name: dict[str, list[Tail]] = {request.name: [] for request in reads}
     for _ in range(rounds):
         for request in reads:
             read_port = bare_port if request.name == "bare" else port
             uvloop.run(send_all(read_port, itertools.islice(request.make(), request.known)))
-            found[request.name].append(uvloop.run(read_while_registering(read_port, port, request.make(), seconds)))
+            tails_by_name[request.name].append(
+                uvloop.run(read_while_registering(read_port, port, request.make(), seconds))
+            )
     rows: list[Row] = []
-    for name, tails in found.items():
+    for name, tails in tails_by_name.items():
         cuts = [statistics.quantiles(tail.seconds, n=100) for tail in tails]
         p50, p99 = (statistics.median(cut[at] for cut in cuts) * 1000 for at in (49, 98))
         rows.append(

@@ -69,17 +69,17 @@ async def run_clients(clients: Iterable[Client], seconds: float, last_seconds: f
         last_seconds: How long the last answers may take.
     """
     loop = asyncio.get_running_loop()
-    made = [
+    connections = [
         await loop.create_connection(lambda client=client: _Connection(client), "127.0.0.1", client.port)  # type: ignore[misc]
         for client in clients
     ]
     await asyncio.sleep(seconds)
-    for _, connection in made:
+    for _, connection in connections:
         connection.is_stopped = True
     await asyncio.sleep(last_seconds)
-    for transport, _ in made:
+    for transport, _ in connections:
         transport.close()
-    return sum(connection.answered for _, connection in made)
+    return sum(connection.answered for _, connection in connections)
 
 
 def get(path: str) -> bytes:

@@ -24,8 +24,8 @@ ROUNDS = 15
 def published_pairs() -> list[tuple[bytes, bytes]]:
     """(reader, writer) texts of the published cases, both ways."""
     lines = [json.loads(line) for line in CASES.read_text(encoding="ascii").splitlines()]
-    found = [(case["new"].encode(), case["old"].encode()) for case in lines if "old" in case]
-    return [pair for new, old in found for pair in ((new, old), (old, new))]
+    pairs = [(case["new"].encode(), case["old"].encode()) for case in lines if "old" in case]
+    return [pair for new, old in pairs for pair in ((new, old), (old, new))]
 
 
 def with_findings(ruleset: str) -> list[tuple[bytes, bytes]]:

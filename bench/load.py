@@ -227,11 +227,11 @@ def measure(shape: Shape, folder: Path, rounds: int) -> Iterator[Row]:
         size = asyncio.run(fill(url, shape))
         loads: dict[Way, list[Loaded]] = {way: [] for way in WAYS}
         for _ in range(rounds):
-            for way, found in loads.items():
-                found.append(apart(url, way))
-    used = {way: statistics.median(loaded.processor for loaded in found) for way, found in loads.items()}
-    for way, found in loads.items():
-        seconds, processor, each = (statistics.median(figures) for figures in zip(*found, strict=True))
+            for way, runs in loads.items():
+                runs.append(apart(url, way))
+    used = {way: statistics.median(loaded.processor for loaded in runs) for way, runs in loads.items()}
+    for way, runs in loads.items():
+        seconds, processor, each = (statistics.median(figures) for figures in zip(*runs, strict=True))
         yield {
             "subjects": shape.subjects,
             "versions": shape.versions,

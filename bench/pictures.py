@@ -84,7 +84,7 @@ async def run() -> list[Row]:
     begun = time.process_time()
     first = await get_history(registry, KEY)
     cold = (time.process_time() - begun) * 1000
-    found = {
+    milliseconds = {
         "numbers of 300 versions": await measure(list_numbers),
         "history, verdicts known": await measure(find_history),
         "story line, verdicts known": await measure(draw_story),
@@ -93,8 +93,8 @@ async def run() -> list[Row]:
         f"history, no verdict known{'' if first.complete else ' (cut off)'}": cold,
     }
     await registry.close()
-    base = found["numbers of 300 versions"]
-    return [{"what": name, "CPU ms": value, "times the list": value / base} for name, value in found.items()]
+    base = milliseconds["numbers of 300 versions"]
+    return [{"what": name, "CPU ms": value, "times the list": value / base} for name, value in milliseconds.items()]
 
 
 NOTE = (

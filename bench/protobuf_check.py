@@ -33,8 +33,8 @@ _number = count()
 def published_pairs() -> list[tuple[str, str]]:
     """(reader, writer) texts of the published cases that compile, both ways."""
     lines = [json.loads(line) for path in sorted(CASES.glob("*-protobuf.jsonl")) for line in path.open("rb")]
-    found = [(case["new"], case["old"]) for case in lines if case.get("compiles") and "old" in case]
-    return [pair for new, old in found for pair in ((new, old), (old, new))]
+    pairs = [(case["new"], case["old"]) for case in lines if case.get("compiles") and "old" in case]
+    return [pair for new, old in pairs for pair in ((new, old), (old, new))]
 
 
 def parse_anew(text: str) -> ProtobufSchema:
@@ -44,15 +44,15 @@ def parse_anew(text: str) -> ProtobufSchema:
 
 def with_findings(ruleset: str) -> list[tuple[str, str]]:
     """The pairs a ruleset has something to say about."""
-    found = []
+    pairs = []
     for reader, writer in published_pairs():
         try:
             new, old = parse_anew(reader), parse_anew(writer)
         except MalformedSchema:
             continue
         if PROTOBUF.check(new, old, ruleset):
-            found.append((reader, writer))
-    return found
+            pairs.append((reader, writer))
+    return pairs
 
 
 def measure_times(ruleset: str, reader: str, writer: str, folder: Path) -> tuple[float, float, float]:
@@ -95,20 +95,20 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         for ruleset in RULESETS:
-            found = with_findings(ruleset)
-            measured = [measure_times(ruleset, *pair, folder) for pair in found]
+            pairs = with_findings(ruleset)
+            measured = [measure_times(ruleset, *pair, folder) for pair in pairs]
             alone, whole, compiled = (list(column) for column in zip(*measured, strict=True))
             rows.append(
                 {
                     "ruleset": ruleset,
-                    "pairs": len(found),
+                    "pairs": len(pairs),
                     "check ms": median(alone),
                     "check p95": quantiles(alone, n=20)[-1],
                     "with compiling ms": median(whole),
                     "with compiling p95": quantiles(whole, n=20)[-1],
                     "protoc both ms": median(compiled),
                     "all/protoc": median(whole) / median(compiled),
-                    "buf CLI ms": median(measure_buf(*pair, folder) for pair in found[:BUF_PAIRS]),
+                    "buf CLI ms": median(measure_buf(*pair, folder) for pair in pairs[:BUF_PAIRS]),
                 }
             )
     notes = [

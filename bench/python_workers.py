@@ -76,14 +76,14 @@ def main() -> None:
     if arguments.session:
         print(json.dumps(measure_session(arguments.session)))
         return
-    found: dict[str, list[dict[str, float]]] = {name: [] for name in DAEMONS}
+    sessions: dict[str, list[dict[str, float]]] = {name: [] for name in DAEMONS}
     for _ in range(arguments.rounds):
         for name, module in DAEMONS.items():
             command = [sys.executable, "-m", "bench.python_workers", "--session", module]
             printed = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout
-            found[name].append(json.loads(printed.splitlines()[-1]))
+            sessions[name].append(json.loads(printed.splitlines()[-1]))
     middle = {
-        name: {key: statistics.median(each[key] for each in runs) for key in runs[0]} for name, runs in found.items()
+        name: {key: statistics.median(each[key] for each in runs) for key in runs[0]} for name, runs in sessions.items()
     }
     base = middle["pyspark.daemon"]
     rows: list[dict[str, Any]] = [

@@ -75,8 +75,8 @@ def main() -> None:
     parser.add_argument("before", type=Path, help="the earlier checkout")
     parser.add_argument("--rounds", type=int, default=20)
     parser.add_argument("--requests", type=int, default=150, help="of each round")
-    given = parser.parse_args()
-    trees = {"before": given.before.resolve(), "now": HERE}
+    arguments = parser.parse_args()
+    trees = {"before": arguments.before.resolve(), "now": HERE}
     commands = {name: ["git", "-C", str(tree), "rev-parse", "--short", "HEAD"] for name, tree in trees.items()}
     commits = {name: subprocess.check_output(line, text=True).strip() for name, line in commands.items()}
     rows: list[Row] = []
@@ -85,13 +85,13 @@ def main() -> None:
         servers = {name: started.enter_context(serve_tree(tree, Path(folder) / name)) for name, tree in trees.items()}
         for connections in CONNECTIONS:
             micros: dict[str, list[float]] = {name: [] for name in servers}
-            for turn in range(given.rounds + 1):
-                chosen = list(itertools.islice(numbers, given.requests))
+            for turn in range(arguments.rounds + 1):
+                chosen = list(itertools.islice(numbers, arguments.requests))
                 for name, (port, pid) in servers.items():
                     before = cpu_micros(pid)
                     asyncio.run(register_schemas(port, iter(chosen), connections))
                     if turn:  # the first round warms up
-                        micros[name].append((cpu_micros(pid) - before) / given.requests)
+                        micros[name].append((cpu_micros(pid) - before) / arguments.requests)
             ratios = [now / old for old, now in zip(micros["before"], micros["now"], strict=True)]
             rows.append(
                 {
@@ -102,7 +102,10 @@ def main() -> None:
                 }
             )
     notes = [
-        f"medians of {given.rounds} rounds of {given.requests} new schemas each, in turns; before: {commits['before']}"
+        (
+            f"medians of {arguments.rounds} rounds of {arguments.requests} new schemas each, in turns;"
+            f" before: {commits['before']}"
+        )
     ]
     report("registrations", rows, notes)
 

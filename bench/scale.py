@@ -170,13 +170,13 @@ def measure_distances(kind: str) -> dict[tuple[str, float], float]:
                 _ASKED[0].ask(connection, next(numbers))
             for way in sorted({*FITTED_WAYS, *CHECKED_WAYS}):
                 relay.seconds = way / 2000
-                for asked in _ASKED:
+                for request in _ASKED:
                     taken = []
                     for _ in range(_REPEATS):
                         started = time.perf_counter()
-                        asked.ask(connection, next(numbers))
+                        request.ask(connection, next(numbers))
                         taken.append(time.perf_counter() - started)
-                    figures[asked.name, way] = statistics.median(taken) * 1000
+                    figures[request.name, way] = statistics.median(taken) * 1000
             relay.seconds = 0.0
             connection.close()
     return figures
@@ -188,8 +188,8 @@ def measure_distances(kind: str) -> dict[tuple[str, float], float]:
 def fit(rows: Sequence[Sequence[float]], values: Sequence[float]) -> list[float]:
     """Coefficients c for which rows · c comes nearest to values, relatively."""
     weights = 1 / np.array(values, dtype=float)
-    found, *_ = np.linalg.lstsq(np.array(rows, dtype=float) * weights[:, None], np.ones(len(values)), rcond=None)
-    return [float(coefficient) for coefficient in found]
+    coefficients, *_ = np.linalg.lstsq(np.array(rows, dtype=float) * weights[:, None], np.ones(len(values)), rcond=None)
+    return [float(coefficient) for coefficient in coefficients]
 
 
 def predict_bytes(model: Model, versions: float, subjects: float) -> float:
@@ -248,8 +248,8 @@ def study_memory(folder: Path) -> tuple[dict[str, float], list[Row]]:
     )
     for source, from_snapshot in (("snapshot", True), ("log", False)):
         names = (f"us a version, from {source}", f"us a subject, from {source}")
-        found = fit(rows, [loads[shape, from_snapshot][1] * 1e6 for shape in FITTED])
-        model |= dict(zip(names, found, strict=True))
+        coefficients = fit(rows, [loads[shape, from_snapshot][1] * 1e6 for shape in FITTED])
+        model |= dict(zip(names, coefficients, strict=True))
     checks = []
     for (shape, from_snapshot), (size, seconds) in loads.items():
         if shape in FITTED:
@@ -269,14 +269,14 @@ def study_distance(_: Path) -> tuple[dict[str, float], list[Row]]:
     checks = []
     for kind in ("postgres", "mysql", "kafka"):
         figures = measure_distances(kind)
-        for asked in _ASKED:
-            local, trips = fit([(1, way) for way in FITTED_WAYS], [figures[asked.name, way] for way in FITTED_WAYS])
-            model[f"round trips of {asked.name}, {kind}"] = max(trips, 0)
-            model[f"ms of {asked.name}, {kind}"] = local
+        for request in _ASKED:
+            local, trips = fit([(1, way) for way in FITTED_WAYS], [figures[request.name, way] for way in FITTED_WAYS])
+            model[f"round trips of {request.name}, {kind}"] = max(trips, 0)
+            model[f"ms of {request.name}, {kind}"] = local
             for way in CHECKED_WAYS:
-                predicted = predict_milliseconds(model, kind, asked.name, way)
-                measured = figures[asked.name, way]
-                checks.append(_check(f"{asked.name}, {kind}", f"{way:g} ms away", predicted, measured, "ms"))
+                predicted = predict_milliseconds(model, kind, request.name, way)
+                measured = figures[request.name, way]
+                checks.append(_check(f"{request.name}, {kind}", f"{way:g} ms away", predicted, measured, "ms"))
     return model, checks
 
 
@@ -349,10 +349,10 @@ def render_tables(model: Model) -> dict[str, str]:
         nodes.append((str(count), *reads))
     ways = [("the store is away", "request", "PostgreSQL", "MariaDB", "Kafka")]
     for way, place in ((0.5, "0.5 ms: the same zone"), (10, "10 ms: a near region"), (80, "80 ms: another continent")):
-        for asked in _ASKED:
+        for request in _ASKED:
             kinds = ("postgres", "mysql", "kafka")
-            times = [_amount(predict_milliseconds(model, kind, asked.name, way), "ms") for kind in kinds]
-            ways.append((place, asked.name, *times))
+            times = [_amount(predict_milliseconds(model, kind, request.name, way), "ms") for kind in kinds]
+            ways.append((place, request.name, *times))
     return {"sizes": _table(*sizes), "nodes": _table(*nodes), "distances": _table(*ways)}
 
 
@@ -382,8 +382,8 @@ def main() -> None:
     with suppress(FileNotFoundError):
         model = read_model()
         checks = json.loads((RESULTS / "scale.json").read_text(encoding="utf-8"))["rows"]
-    for found, rows in studies:
-        model |= found
+    for coefficients, rows in studies:
+        model |= coefficients
         new = {row["what"] for row in rows}
         checks = [row for row in checks if row["what"] not in new] + rows
     report("scale", checks, ["The model was fitted to other points than those it is checked with."])

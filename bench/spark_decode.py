@@ -84,7 +84,7 @@ def versions() -> list[dict[str, Any]]:
     )
     item = _record("Item", ("sku", "string"), ("qty", "int"), ("price", "double"))
     micros = {"type": "long", "logicalType": "timestamp-micros"}
-    made = []
+    schemas = []
     for customer, more in (("int", ()), ("long", (("currency", "string", "EUR"),))):
         fields = (
             ("order_id", "string"),
@@ -98,10 +98,10 @@ def versions() -> list[dict[str, Any]]:
             ("attributes", {"type": "map", "values": "string"}),
             ("email", ["null", "string"], None),
         )
-        made.append(_record("Order", *fields, *more))
-    newest = json.loads(json.dumps(made[-1]))
+        schemas.append(_record("Order", *fields, *more))
+    newest = json.loads(json.dumps(schemas[-1]))
     newest["fields"].append({"name": "priority", "type": ["null", "int"], "default": None})
-    return [*made, newest]
+    return [*schemas, newest]
 
 
 def snapshot() -> SchemaSnapshot:
@@ -167,17 +167,17 @@ _SEEN: dict[tuple[str, str], int] = {}
 
 def cpu_seconds() -> float:
     """CPU time of all processes below this one, and of those that have been found there before."""
-    found = {}
+    processes = {}
     for place in Path("/proc").glob("[0-9]*/stat"):
         try:
-            found[place.parent.name] = place.read_text().rpartition(")")[2].split()
+            processes[place.parent.name] = place.read_text().rpartition(")")[2].split()
         except (FileNotFoundError, ProcessLookupError):
             continue
     mine = {str(os.getpid())}
-    while grown := {pid for pid, parts in found.items() if parts[1] in mine} - mine:
+    while grown := {pid for pid, parts in processes.items() if parts[1] in mine} - mine:
         mine |= grown
     for pid in mine - {str(os.getpid())}:
-        _SEEN[pid, found[pid][19]] = int(found[pid][11]) + int(found[pid][12])
+        _SEEN[pid, processes[pid][19]] = int(processes[pid][11]) + int(processes[pid][12])
     return sum(_SEEN.values()) / os.sysconf("SC_CLK_TCK")
 
 

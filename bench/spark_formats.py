@@ -131,8 +131,8 @@ def main() -> None:
             return from_registry(df, subject="orders", registry=pin_schema(schema, schema_type))
 
         ours = decode_column(proto, PROTOBUF, "PROTOBUF").schema
-        said = json.dumps(JSON)
-        json_type = decode_column(framed, said, "JSON").schema["value"].dataType
+        json_schema = json.dumps(JSON)
+        json_type = decode_column(framed, json_schema, "JSON").schema["value"].dataType
         udf = usual_udf(PROTOBUF, type_for(pin_schema(PROTOBUF, "PROTOBUF").schemas[0]))
         descriptors = parse_schema(pin_schema(PROTOBUF, "PROTOBUF").schemas[0]).parsed
         stand_in = call(descriptors, "bench.Order", ours["value"].dataType)
@@ -148,7 +148,7 @@ def main() -> None:
             {
                 "read the JSON only": lambda: text,
                 "from_json": lambda: text.select(f.from_json("value", json_type)),
-                "from_registry, JSON, validated": lambda: decode_column(framed, said, "JSON"),
+                "from_registry, JSON, validated": lambda: decode_column(framed, json_schema, "JSON"),
                 "read the Protobuf only": lambda: proto,
                 "DynamicMessage (stands for from_protobuf)": lambda: same,
                 "from_registry, Protobuf": lambda: decode_column(proto, PROTOBUF, "PROTOBUF"),

@@ -58,7 +58,7 @@ class Watch(threading.Thread):
 
 def _processes() -> list[tuple[str, int]]:
     """(name, bytes resident) of all processes below this one."""
-    found: dict[str, tuple[str, str, int]] = {}
+    processes: dict[str, tuple[str, str, int]] = {}
     for place in Path("/proc").glob("[0-9]*/stat"):
         try:
             text = place.read_text()
@@ -66,11 +66,11 @@ def _processes() -> list[tuple[str, int]]:
             continue
         rest = text.rpartition(")")[2].split()
         name = text[text.index("(") + 1 : text.rindex(")")]
-        found[place.parent.name] = (rest[1], name, int(rest[21]) * os.sysconf("SC_PAGE_SIZE"))
+        processes[place.parent.name] = (rest[1], name, int(rest[21]) * os.sysconf("SC_PAGE_SIZE"))
     mine = {str(os.getpid())}
-    while grown := {pid for pid, (parent, _, _) in found.items() if parent in mine} - mine:
+    while grown := {pid for pid, (parent, _, _) in processes.items() if parent in mine} - mine:
         mine |= grown
-    return [found[pid][1:] for pid in mine - {str(os.getpid())}]
+    return [processes[pid][1:] for pid in mine - {str(os.getpid())}]
 
 
 def measure_case(name: str, engine: str, records: int, run: Callable[[int], DataFrame]) -> Row:

@@ -102,11 +102,11 @@ def main() -> None:
     rows = [
         {
             "command": what,
-            "CPU seconds": round(statistics.median(found), 3),
+            "CPU seconds": round(statistics.median(timings), 3),
             "goal": GOALS.get(what, ""),
-            "ratio": round(statistics.median(found) / base, 1),
+            "ratio": round(statistics.median(timings) / base, 1),
         }
-        for what, found in figures.items()
+        for what, timings in figures.items()
     ]
     report("startup", rows, [f"median of {rounds} interleaved rounds; ratio to a Python that does nothing"])
 

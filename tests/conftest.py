@@ -68,8 +68,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     ranks: dict[Path, int] = {}
     for path in {item.path for item in items}:
         name = f"{path.relative_to(here).as_posix()}/"
-        found = (rank for rank, each in enumerate(LONGEST_FIRST) if name.startswith(f"{each}/"))
-        ranks[path] = next(found, len(LONGEST_FIRST))
+        matching_ranks = (rank for rank, each in enumerate(LONGEST_FIRST) if name.startswith(f"{each}/"))
+        ranks[path] = next(matching_ranks, len(LONGEST_FIRST))
     items.sort(key=lambda item: ranks[item.path])
 
 

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 
-from tests.support.source_trees import list_nodes, parse_source
 from tools.import_circles import build_import_graph, find_import_circles
+from tools.source_trees import list_nodes, parse_source
 
 SOURCE = Path(__file__).parent.parent / "src" / "stele"
 MODULES = sorted(SOURCE.rglob("*.py"))
@@ -68,14 +68,14 @@ def part_of(path: Path) -> str:
 @cache
 def imports(path: Path) -> list[tuple[int, str]]:
     """(line, dotted name) of everything a module imports, inside functions too."""
-    found: list[tuple[int, str]] = []
+    imported_names: list[tuple[int, str]] = []
     for node in list_nodes(path):
         if isinstance(node, ast.Import):
-            found += [(node.lineno, alias.name) for alias in node.names]
+            imported_names += [(node.lineno, alias.name) for alias in node.names]
         elif isinstance(node, ast.ImportFrom) and node.module:
             assert node.level == 0, f"{path}:{node.lineno}: relative import"
-            found += [(node.lineno, f"{node.module}.{alias.name}") for alias in node.names]
-    return found
+            imported_names += [(node.lineno, f"{node.module}.{alias.name}") for alias in node.names]
+    return imported_names
 
 
 def test_imports_go_downwards() -> None:

@@ -91,13 +91,13 @@ def test_image_has_the_versions_that_are_tested() -> None:
 
 def test_build_context_has_what_is_copied() -> None:
     """What the container file copies is not ignored."""
-    kept = re.findall(r"^!(\S+)$", (_ROOT / ".dockerignore").read_text(encoding="utf-8"), re.MULTILINE)
+    included_paths = re.findall(r"^!(\S+)$", (_ROOT / ".dockerignore").read_text(encoding="utf-8"), re.MULTILINE)
     copied = {
         source
         for sources in re.findall(r"^COPY (?!--from)(.+) \S+$", _read("container", "Containerfile"), re.MULTILINE)
         for source in sources.split()
     }
-    assert copied == set(kept)
+    assert copied == set(included_paths)
     assert all((_ROOT / source).exists() for source in copied)
 
 

@@ -20,8 +20,8 @@ from packaging.utils import canonicalize_name
 from tests.support.doc_pages import list_steps, run_page
 from tests.support.java_machine import JavaMachine
 from tests.support.server_process import serving
-from tests.support.source_trees import list_nodes
 from tools import reference
+from tools.source_trees import list_nodes
 
 ROOT = Path(__file__).parent.parent
 PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")])
@@ -138,9 +138,9 @@ def test_imported_names_exist(page: Path) -> None:
     """Every name that a page imports from Stele is there, in snippets that run and in those that do not."""
     text = page.read_text(encoding="utf-8").replace("\\n", "\n").replace('"', " ") if page.suffix == ".ipynb" else None
     for module, names in IMPORT.findall(text or page.read_text(encoding="utf-8")):
-        found = importlib.import_module(module)
+        imported_module = importlib.import_module(module)
         for name in re.findall(r"(\w+)(?: as \w+)?", names):
-            if not hasattr(found, name):
+            if not hasattr(imported_module, name):
                 importlib.import_module(f"{module}.{name}")  # a module of the package, or an error that names it
 
 
@@ -334,8 +334,10 @@ def find_importable(requirements: list[str]) -> set[str]:
                 if each.marker is None or each.marker.evaluate({"extra": extra})
             ]
     names = {name for name, _ in seen}
-    found = {module for module, dists in list_modules().items() if names & {canonicalize_name(dist) for dist in dists}}
-    return found | {"stele"}  # an editable installation does not list its modules
+    modules = {
+        module for module, dists in list_modules().items() if names & {canonicalize_name(dist) for dist in dists}
+    }
+    return modules | {"stele"}  # an editable installation does not list its modules
 
 
 @pytest.mark.parametrize(
@@ -346,9 +348,9 @@ def test_pages_name_the_packages_that_they_import(page: Path) -> None:
     text = page.read_text(encoding="utf-8")
     needed = NEEDED.search(text)
     assert needed, "the page begins with a paragraph **You need**"
-    given = INSTALLED.search(needed[0])
-    assert given, "the paragraph names what to install"
-    known = find_importable(given[1].split()) | set(sys.stdlib_module_names)
+    packages_match = INSTALLED.search(needed[0])
+    assert packages_match, "the paragraph names what to install"
+    known = find_importable(packages_match[1].split()) | set(sys.stdlib_module_names)
     imported = {
         name.split(".")[0]
         for step in list_steps(text)

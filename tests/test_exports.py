@@ -50,10 +50,10 @@ def test_exported_names_exist() -> None:
 def test_public_names_have_docstrings() -> None:
     """Every public class and function defined in a module explains itself."""
     silent = [
-        f"{name}.{shown} has no docstring"
+        f"{name}.{member} has no docstring"
         for name in MODULES
-        for shown, value in vars(importlib.import_module(name)).items()
-        if not shown.startswith("_")
+        for member, value in vars(importlib.import_module(name)).items()
+        if not member.startswith("_")
         and (inspect.isclass(value) or inspect.isfunction(value))
         and value.__module__ == name
         and not (value.__doc__ or "").strip()

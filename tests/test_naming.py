@@ -1,4 +1,4 @@
-"""Names that a stranger can read: no function is a bare participle, no two public classes share a name.
+"""Names that a stranger can read: of functions, of values, and of classes, which share none.
 
 `python -m tools.naming --list src/stele/PART` prints all names with their places.
 """
@@ -10,9 +10,10 @@ from pathlib import Path
 from typing import Final
 
 from tests.conftest import pytest_make_parametrize_id
-from tools.naming import list_functions, list_public_classes
+from tools.naming import list_functions, list_public_classes, list_vague_names
 
-SOURCE = Path(__file__).parent.parent / "src" / "stele"
+ROOT = Path(__file__).parent.parent
+SOURCE = ROOT / "src" / "stele"
 
 SHARED_ON_PURPOSE: Final[dict[str, str]] = {
     "AppState": "in every dialect, what the requests of its application share",
@@ -47,13 +48,23 @@ def test_public_functions_are_no_bare_participles() -> None:
     assert not participles, f"give these functions a verb and an object: {participles}"
 
 
+def test_values_have_names_that_say_what_they_are() -> None:
+    """`subject`, `match` and `rows` tell a reader what `found` does not."""
+    names = [
+        f"{path.relative_to(ROOT)}:{line}: {name}"
+        for folder in ("src", "tests", "bench", "tools")
+        for path, line, name in list_vague_names(ROOT / folder)
+    ]
+    assert not names, f"give these a noun: {names}"
+
+
 def test_public_classes_do_not_share_names() -> None:
     """One name, one meaning: two classes of one name make a reader look up which of them is meant."""
     shared = _find_shared_classes()
     new = {name: paths for name, paths in shared.items() if name not in SHARED_ON_PURPOSE}
     assert not new, f"give these classes names of their own: {new}"
-    gone = sorted(SHARED_ON_PURPOSE.keys() - shared.keys())
-    assert not gone, f"remove these names from SHARED_ON_PURPOSE: {gone}"
+    stale_names = sorted(SHARED_ON_PURPOSE.keys() - shared.keys())
+    assert not stale_names, f"remove these names from SHARED_ON_PURPOSE: {stale_names}"
 
 
 def test_tests_of_packed_data_have_names_without_the_time() -> None:

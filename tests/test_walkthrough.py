@@ -37,8 +37,8 @@ def _text(outputs: list[Any]) -> str:
 
 
 def _of(cell_outputs: dict[str, str], piece: str) -> str:
-    (found,) = [text for source, text in cell_outputs.items() if piece in source]
-    return found
+    (output,) = [text for source, text in cell_outputs.items() if piece in source]
+    return output
 
 
 def test_the_notebook_is_committed_with_the_outputs_of_its_code() -> None:

@@ -71,10 +71,10 @@ def load_suites() -> Iterator[Suite]:
 def judge_case(material: FormatMaterial, case: FormatCase, ruleset: str) -> bool | None:
     """The verdict of a ruleset on a line; None when a document is no schema."""
     try:
-        asked = [[material.parse(side, case.reference_texts) for side in pair] for pair in compared_pairs(case)]
+        pairs = [[material.parse(side, case.reference_texts) for side in pair] for pair in compared_pairs(case)]
     except MalformedSchema:
         return None
-    return not any(found.breaks for reader, writer in asked for found in material.check(reader, writer, ruleset))
+    return not any(finding.breaks for reader, writer in pairs for finding in material.check(reader, writer, ruleset))
 
 
 def is_right(suite: Suite, case: FormatCase) -> bool:
@@ -100,23 +100,23 @@ def score_suite(suite: Suite) -> Score:
     cases = suite.material.cases
     plain = [case for case in cases if not case.contested]
     contested = [case for case in cases if case.contested]
-    asked = bool(suite.judge) or not suite.ruleset
-    right = sum(is_right(suite, case) for case in plain) if asked else None
-    agreed = sum(is_right(suite, case) for case in contested) if asked else None
+    is_judged = bool(suite.judge) or not suite.ruleset
+    right = sum(is_right(suite, case) for case in plain) if is_judged else None
+    agreed = sum(is_right(suite, case) for case in contested) if is_judged else None
     return Score(len(cases), len(plain), right, len(contested), agreed, time.perf_counter() - started)
 
 
 def compare_rulesets(suite: Suite) -> Iterator[tuple[str, ...]]:
     """A row for each ruleset of the format: as labelled, stricter, laxer, of the uncontested verdicts."""
-    asked = [case for case in suite.material.uncontested_cases if case.compatible is not None and case.compiles]
-    for ruleset in suite.material.format.rulesets if asked else ():
-        seen: Counter[str] = Counter()
-        for case in asked:
+    cases = [case for case in suite.material.uncontested_cases if case.compatible is not None and case.compiles]
+    for ruleset in suite.material.format.rulesets if cases else ():
+        verdicts: Counter[str] = Counter()
+        for case in cases:
             verdict = judge_case(suite.material, case, ruleset)
-            seen["same" if verdict is case.compatible else "laxer" if verdict else "stricter"] += 1
+            verdicts["same" if verdict is case.compatible else "laxer" if verdict else "stricter"] += 1
         name = rulesets.newest_ruleset(suite.material.format, ruleset)
-        counts = tuple(str(seen[key]) for key in ("same", "stricter", "laxer"))
-        yield (f"`{suite.file}`", f"`{suite.ruleset}`", f"`{name}`", str(len(asked)), *counts)
+        counts = tuple(str(verdicts[key]) for key in ("same", "stricter", "laxer"))
+        yield (f"`{suite.file}`", f"`{suite.ruleset}`", f"`{name}`", str(len(cases)), *counts)
 
 
 def format_table(*rows: tuple[str, ...]) -> str:
@@ -131,12 +131,12 @@ def build_page(scored: list[tuple[Suite, Score]]) -> str:
         ("file", "format", "its ruleset", "judged by", "lines", "uncontested", "right", "wrong", "contested", "agreed")
     ]
     for suite, result in scored:
-        said = f"`{suite.ruleset}`" if suite.ruleset else "canonical" if "canonical" in suite.file else "validity"
+        ruleset = f"`{suite.ruleset}`" if suite.ruleset else "canonical" if "canonical" in suite.file else "validity"
         judge = f"`{suite.judge}`" if suite.judge else "–" if suite.ruleset else "parsing"
         wrong = None if result.right is None else result.uncontested - result.right
         counts = (result.lines, result.uncontested, result.right, wrong, result.contested, result.agreed)
-        shown = tuple("–" if count is None else str(count) for count in counts)
-        own.append((f"`{suite.file}`", suite.format, said, judge, *shown))
+        cells = tuple("–" if count is None else str(count) for count in counts)
+        own.append((f"`{suite.file}`", suite.format, ruleset, judge, *cells))
     cross: list[tuple[str, ...]] = [("file", "labels follow", "ruleset", "lines", "as labelled", "stricter", "laxer")]
     cross += [row for suite, _ in scored for row in compare_rulesets(suite)]
     return "".join(
@@ -177,11 +177,11 @@ def build_official_table() -> str:
     rows = [("draft", "part", "tests", "Stele as the suite", "jsonschema-rs as the suite", "wrong where it is right")]
     for draft in json_suite.DRAFTS:
         for part in json_suite.PARTS:
-            found = [one for one in json_suite.judge_suite() if (one.group.draft, one.group.part) == (draft, part)]
-            ours = sum(one.ours == one.suite for one in found)
-            bare = sum(one.bare == one.suite for one in found)
-            lost = sum(one.bare == one.suite != one.ours for one in found)
-            rows.append((draft, part, str(len(found)), str(ours), str(bare), str(lost)))
+            answers = [one for one in json_suite.judge_suite() if (one.group.draft, one.group.part) == (draft, part)]
+            ours = sum(one.ours == one.suite for one in answers)
+            bare = sum(one.bare == one.suite for one in answers)
+            lost = sum(one.bare == one.suite != one.ours for one in answers)
+            rows.append((draft, part, str(len(answers)), str(ours), str(bare), str(lost)))
     return format_table(*rows)
 
 
@@ -189,10 +189,12 @@ def build_summary(scored: list[tuple[Suite, Score]]) -> str:
     """The table for the README: a row for each format."""
     rows = [("published cases", "uncontested", "right", "by")]
     for name, title in TITLES.items():
-        asked = [(suite, result) for suite, result in scored if suite.format == name and result.right is not None]
-        judges = sorted({f"`{suite.judge}`" if suite.judge else "parsing" for suite, _ in asked})
-        lines_ = sum(result.uncontested for _, result in asked)
-        rows.append((title, str(lines_), str(sum(result.right or 0 for _, result in asked)), ", ".join(judges)))
+        judged_suites = [
+            (suite, result) for suite, result in scored if suite.format == name and result.right is not None
+        ]
+        judges = sorted({f"`{suite.judge}`" if suite.judge else "parsing" for suite, _ in judged_suites})
+        lines_ = sum(result.uncontested for _, result in judged_suites)
+        rows.append((title, str(lines_), str(sum(result.right or 0 for _, result in judged_suites)), ", ".join(judges)))
     required = [one for one in json_suite.judge_suite() if one.group.part == "required"]
     right = sum(one.ours == one.suite for one in required)
     rows.append(("official JSON Schema suite, 5 drafts", str(len(required)), str(right), "validation"))
@@ -206,7 +208,7 @@ def main(*, check: bool) -> int:
     readme = README.read_text(encoding="utf-8")
     texts = {
         PAGE: build_page(scored),
-        README: MARKED.sub(lambda found: found[1] + build_summary(scored) + found[2], readme),
+        README: MARKED.sub(lambda match: match[1] + build_summary(scored) + match[2], readme),
     }
     if check:
         stale = [path.name for path, text in texts.items() if not path.exists() or path.read_text("utf-8") != text]

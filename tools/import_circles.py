@@ -15,6 +15,7 @@ from functools import cache
 from pathlib import Path
 
 from stele.formats.graph import strongly_connected
+from tools.source_trees import parse_source
 
 ROOT = Path(__file__).resolve().parent.parent
 SOURCE = ROOT / "src" / "stele"
@@ -42,7 +43,7 @@ def build_import_graph(source: Path = SOURCE) -> dict[str, set[str]]:
     graph: dict[str, set[str]] = {}
     for name, path in paths.items():
         edges = graph[name] = set()
-        for module, member in _imported_names(ast.parse(path.read_text(encoding="utf-8"))):
+        for module, member in _imported_names(parse_source(path)):
             target = f"{module}.{member}" if f"{module}.{member}" in paths else module
             if target in paths and target != name:
                 edges.add(target)

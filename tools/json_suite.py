@@ -60,10 +60,10 @@ class Answer(NamedTuple):
 def find_archive() -> Path:
     """The archive with the suite. Raises `FileNotFoundError` saying how to fetch it."""
     folder = Path(sys.prefix) / "suites"
-    found = sorted(folder.glob("jsonschema-*.tar.gz"))
-    if len(found) != 1:
+    archives = sorted(folder.glob("jsonschema-*.tar.gz"))
+    if len(archives) != 1:
         raise FileNotFoundError(f"the JSON Schema test suite is not in {folder}: make .venv/suites.stamp fetches it")
-    return found[0]
+    return archives[0]
 
 
 def read_groups() -> Iterator[Group]:
@@ -82,10 +82,10 @@ def read_groups() -> Iterator[Group]:
 @cache
 def read_remotes(draft: str) -> Mapping[str, bytes]:
     """The remote documents of a draft by URI: those all drafts share, and its own."""
-    found = {path.removeprefix("json/remotes/"): text for path, text in _read_files().items() if "/remotes/" in path}
+    remotes = {path.removeprefix("json/remotes/"): text for path, text in _read_files().items() if "/remotes/" in path}
     return {
         REMOTE + path: text
-        for path, text in found.items()
+        for path, text in remotes.items()
         if path.partition("/")[0] == draft or not path.startswith("draft")
     }
 
@@ -97,13 +97,13 @@ def judge_group(group: Group) -> list[Answer]:
     if isinstance(schema, dict) and "$schema" not in schema:
         schema = {"$schema": uri, **schema}
     data = [test["data"] for test in group.tests]
-    said = zip(
+    verdicts = zip(
         group.tests,
         _validate_with_stele(group.draft, schema, data),
         _validate_directly(group.draft, schema, data),
         strict=True,
     )
-    return [Answer(group, test["description"], test["valid"], ours, bare) for test, ours, bare in said]
+    return [Answer(group, test["description"], test["valid"], ours, bare) for test, ours, bare in verdicts]
 
 
 @cache

@@ -93,8 +93,10 @@ def _format_item(head: str, text: str) -> list[str]:
 def _format_text(text: str) -> str:
     """Return a paragraph: words in backticks are bold, and brackets that Rich would read have lost their backslash."""
     parts = text.replace("\\[", "[").split("`")
-    said = "".join(f"\\fB{_escape(part)}\\fR" if number % 2 else _escape(part) for number, part in enumerate(parts))
-    return re.sub(r"^([.'])", r"\\&\1", said)
+    paragraph = "".join(
+        f"\\fB{_escape(part)}\\fR" if number % 2 else _escape(part) for number, part in enumerate(parts)
+    )
+    return re.sub(r"^([.'])", r"\\&\1", paragraph)
 
 
 def _escape(text: str) -> str:

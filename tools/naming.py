@@ -1,7 +1,7 @@
-"""How functions and classes are named: shares of one-word and bare-participle names, and classes that share a name.
+"""How functions, classes and values are named: shares of one-word and bare-participle names, classes that share a name.
 
-    python tools/naming.py                     the figures of src/stele, in all and by part
-    python tools/naming.py --list src/stele/x  every one-word function and bare participle below a folder
+    python -m tools.naming                     the figures of src/stele, in all and by part
+    python -m tools.naming --list src/stele/x  every one-word function and bare participle below a folder
 
 `tests/test_naming.py` holds the tree to the same rules.
 """
@@ -14,6 +14,8 @@ from collections import defaultdict
 from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
+
+from tools.source_trees import list_nodes, parse_source
 
 ROOT = Path(__file__).parent.parent
 
@@ -75,6 +77,11 @@ IRREGULAR_PARTICIPLES = frozenset(
 NO_PARTICIPLES = frozenset(
     ["embed", "exceed", "feed", "heed", "need", "proceed", "seed", "shed", "speed", "succeed", "breed", "bleed", "wed"]
 )
+VAGUE_NAMES = frozenset(["asked", "beside", "found", "given", "gone", "held", "made", "said", "shown", "told"])
+"""Names of locals and parameters that do not say what a value is.
+
+`seen` and `kept` do: what a walk has visited, and what stays beside what goes.
+"""
 
 
 class Function(NamedTuple):
@@ -105,7 +112,7 @@ class Function(NamedTuple):
 def list_functions(folder: Path) -> Iterator[Function]:
     """Every function and method below a folder, nested ones too, without magic methods."""
     for path in sorted(folder.rglob("*.py")):
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        for node in list_nodes(path):
             if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and not node.name.startswith("__"):
                 yield Function(path, node.lineno, node.name)
 
@@ -114,10 +121,32 @@ def list_public_classes(folder: Path) -> dict[str, list[Path]]:
     """The files that define each public class name at their top level."""
     classes: dict[str, list[Path]] = defaultdict(list)
     for path in sorted(folder.rglob("*.py")):
-        for node in ast.parse(path.read_text(encoding="utf-8")).body:
+        for node in parse_source(path).body:
             if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
                 classes[node.name].append(path)
     return classes
+
+
+def list_vague_names(folder: Path) -> Iterator[tuple[Path, int, str]]:
+    """Each local variable and parameter below a folder whose name is vague: file, line and name."""
+    for path in sorted(folder.rglob("*.py")):
+        nodes = list_nodes(path)
+        fields = {
+            part.target
+            for node in nodes
+            if isinstance(node, ast.ClassDef)
+            for part in node.body
+            if isinstance(part, ast.AnnAssign)
+        }
+        for node in nodes:
+            if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store) and node not in fields:
+                name = node.id
+            elif isinstance(node, ast.arg):
+                name = node.arg
+            else:
+                continue
+            if name in VAGUE_NAMES:
+                yield path, node.lineno, name
 
 
 def _print_figures(label: str, functions: list[Function]) -> None:

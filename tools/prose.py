@@ -52,14 +52,14 @@ def load_rules() -> ProseRules:
 
 def find_problems(text: str, rules: ProseRules) -> Iterator[Problem]:
     """What a page of Markdown says against the rules. Code is not read."""
-    text = _BLOCK.sub(lambda found: "\n" * found[0].count("\n"), text)
-    text = _LINK.sub(lambda found: found[1] or "link", _CODE.sub("code", text))
+    text = _BLOCK.sub(lambda match: "\n" * match[0].count("\n"), text)
+    text = _LINK.sub(lambda match: match[1] or "link", _CODE.sub("code", text))
     for pattern, better in rules.instead.items():
-        for found in re.finditer(pattern, text, re.IGNORECASE):
-            line = text.count("\n", 0, found.start()) + 1
-            yield Problem(line, f"“{found[0].strip()}”: write “{better}”")
+        for match in re.finditer(pattern, text, re.IGNORECASE):
+            line = text.count("\n", 0, match.start()) + 1
+            yield Problem(line, f"“{match[0].strip()}”: write “{better}”")
     start = 0
-    for end in [*(found.end() for found in _END.finditer(text)), len(text)]:
+    for end in [*(match.end() for match in _END.finditer(text)), len(text)]:
         words = len(re.findall(r"\w[\w'’-]*", text[start:end]))
         if words > rules.longest_sentence:
             line = text.count("\n", 0, start) + 1

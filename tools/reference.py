@@ -231,8 +231,8 @@ def _parse_field_docs(struct: type[msgspec.Struct]) -> tuple[str, dict[str, str]
     about, _, rest = (inspect.getdoc(struct) or "").partition("\n\n")
     lines: list[tuple[list[str], str]] = []
     for text in rest.splitlines():
-        if found := _FIELD_LINE.match(text):
-            lines.append(((found[1] or found[2]).split(", "), found[3]))
+        if match := _FIELD_LINE.match(text):
+            lines.append(((match[1] or match[2]).split(", "), match[3]))
         elif lines and text.startswith(" "):
             lines[-1] = (lines[-1][0], f"{lines[-1][1]} {text.strip()}")
     fields = [field.name for field in msgspec.structs.fields(struct)]
@@ -288,8 +288,8 @@ def build_routes_page() -> str:
             for handler in route.route_handlers
             for method in handler.http_methods - {"OPTIONS"}
         )
-        shown = [(method, f"`{path}`", right, what) for path, method, right, what in rows]
-        routes = format_table(("method", "path", "right", "what it does"), *shown)
+        table_rows = [(method, f"`{path}`", right, what) for path, method, right, what in rows]
+        routes = format_table(("method", "path", "right", "what it does"), *table_rows)
         parts.append(f"\n## {dialect.title}\n\n{_describe_mount(dialect)}\n\n{routes}")
     parts.append(
         "\nEvery Confluent path also exists below `/contexts/{context}`. `GET /health/live`, `/health/ready` and "
@@ -321,7 +321,7 @@ def build_rights_page() -> str:
         (f"`{each}`", meanings[each.name], *("yes" if each in operations else "" for operations in ROLES.values()))
         for each in Operation
     ]
-    places = [(shown.format("right"), meaning) for shown, meaning in _PLACES.values()]
+    places = [(notation.format("right"), meaning) for notation, meaning in _PLACES.values()]
     return (
         "# Rights\n\nA rule gives or denies rights. A role stands for several rights.\n\n"
         + format_table(("right", "what it allows", *ROLES), *rights)

@@ -237,14 +237,14 @@ def main() -> None:
     parser.add_argument("--to", type=Path, default=PICTURES, help="folder of the pictures")
     parser.add_argument("--width", type=int, default=WIDTH)
     parser.add_argument("--dark", action="store_true")
-    given = parser.parse_args()
-    with _write_pages(given.pages) as files:
-        if given.pages is not None:
+    arguments = parser.parse_args()
+    with _write_pages(arguments.pages) as files:
+        if arguments.pages is not None:
             return
-        given.to.mkdir(parents=True, exist_ok=True)
+        arguments.to.mkdir(parents=True, exist_ok=True)
         for name, file in files.items():
-            picture = given.to / f"report-{name}.png"
-            take_picture(file.resolve(), picture.resolve(), given.width, HEIGHTS[name], dark=given.dark)
+            picture = arguments.to / f"report-{name}.png"
+            take_picture(file.resolve(), picture.resolve(), arguments.width, HEIGHTS[name], dark=arguments.dark)
 
 
 if __name__ == "__main__":

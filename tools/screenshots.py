@@ -129,10 +129,10 @@ _IN_DOCS: Final = {"browse-lifelines": "lifelines", "browse-compare": "compare"}
 
 def find_browser() -> str:
     """Return the path of a Chromium. Raises `FileNotFoundError` where there is none."""
-    found = next(filter(None, map(shutil.which, _BROWSERS)), None)
-    if found is None:
+    browser = next(filter(None, map(shutil.which, _BROWSERS)), None)
+    if browser is None:
         raise FileNotFoundError("no Chromium is installed: on Debian, `apt-get install chromium`")
-    return found
+    return browser
 
 
 @contextmanager

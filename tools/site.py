@@ -57,10 +57,10 @@ def rewrite_links(text: str, page: Path, pages: dict[Path, Path], repository: st
         repository: Address below which the repository's files are shown.
     """
 
-    def rewrite(found: re.Match[str]) -> str:
-        before, target, anchor, after = found[1], found[2], found[3] or "", found[4]
+    def rewrite(match: re.Match[str]) -> str:
+        before, target, anchor, after = match[1], match[2], match[3] or "", match[4]
         if "://" in target or target.startswith("mailto:"):
-            return found[0]
+            return match[0]
         file = (page.parent / target).resolve()
         place = PICTURES / file.name if file.parent == ROOT / "docs" / PICTURES else pages.get(file)
         if place is not None:
@@ -148,22 +148,22 @@ def main() -> int:
     parser.add_argument("--address", default="http://127.0.0.1:8000", help="address of the site")
     parser.add_argument("--repository", default="https://example.com/stele/blob/main", help="address of the files")
     parser.add_argument("--generator", default="zensical", help="the program that makes the site")
-    given = parser.parse_args()
+    arguments = parser.parse_args()
     version = ".".join(stele.__version__.split(".")[:2])
-    work = given.out / ".work"
+    work = arguments.out / ".work"
     shutil.rmtree(work, ignore_errors=True)
-    write_sources(work / "pages", given.repository)
-    settings = describe_site(f"{given.address}/{version}/")
+    write_sources(work / "pages", arguments.repository)
+    settings = describe_site(f"{arguments.address}/{version}/")
     # JSON is YAML, and needs no library to write.
     (work / "mkdocs.yml").write_text(json.dumps(settings, indent=2), encoding="utf-8")
-    done = subprocess.run([given.generator, "build", "--strict"], cwd=work, check=False)
+    done = subprocess.run([arguments.generator, "build", "--strict"], cwd=work, check=False)
     if done.returncode:
         return done.returncode
-    shutil.rmtree(given.out / version, ignore_errors=True)
-    shutil.move(work / "site", given.out / version)
+    shutil.rmtree(arguments.out / version, ignore_errors=True)
+    shutil.move(work / "site", arguments.out / version)
     shutil.rmtree(work)
-    add_version(given.out, version)
-    print(f"{given.out / version}/index.html")
+    add_version(arguments.out, version)
+    print(f"{arguments.out / version}/index.html")
     return 0
 
 

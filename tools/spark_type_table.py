@@ -124,11 +124,11 @@ def reading() -> Iterator[ReadSupport]:
     for format_name, name, text in _sample_schemas():
         try:
             struct, losses = spark_schema(format_name, text)
-            said = struct["x"].dataType.simpleString() if "x" in struct.names else struct.simpleString()
+            spark_type = struct["x"].dataType.simpleString() if "x" in struct.names else struct.simpleString()
             lost = tuple(dict.fromkeys(loss.what for loss in losses))
         except (CannotConvert, Invalid) as error:
-            said, lost = "", (str(error),)
-        yield ReadSupport(format_name, name, _data_type(format_name, text), said, lost)
+            spark_type, lost = "", (str(error),)
+        yield ReadSupport(format_name, name, _data_type(format_name, text), spark_type, lost)
 
 
 def writing() -> Iterator[WriteSupport]:
@@ -143,11 +143,11 @@ def writing() -> Iterator[WriteSupport]:
             except CannotConvert as error:
                 yield WriteSupport(kind.simpleString(), format_name, "", (str(error),))
                 continue
-            found = get_format(format_name)
-            fields = found.fields(found.parse(text.encode(), {}))
-            said = next((field.type for field in fields if field.path.rpartition(".")[2] == "x"), "")
+            schema_format = get_format(format_name)
+            fields = schema_format.fields(schema_format.parse(text.encode(), {}))
+            field_type = next((field.type for field in fields if field.path.rpartition(".")[2] == "x"), "")
             yield WriteSupport(
-                kind.simpleString(), format_name, said, tuple(dict.fromkeys(loss.what for loss in losses))
+                kind.simpleString(), format_name, field_type, tuple(dict.fromkeys(loss.what for loss in losses))
             )
 
 
@@ -169,8 +169,8 @@ def _data_type(format_name: str, text: str) -> str:
     from stele.spark.decode.formats import type_for
 
     try:
-        found = type_for(ResolvedSchema(text, format_name.upper()))
-        struct = to_spark_types([found])[0]
+        data_type = type_for(ResolvedSchema(text, format_name.upper()))
+        struct = to_spark_types([data_type])[0]
     except (Invalid, DataError):
         return ""
     named = {field.name: field.dataType.simpleString() for field in getattr(struct, "fields", ())}

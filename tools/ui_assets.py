@@ -110,12 +110,12 @@ def fetch_package(package: VendoredPackage) -> dict[str, bytes]:
         if base64.b64encode(hashlib.new(kind, archive.read_bytes()).digest()).decode() != expected:
             raise ValueError(f"{package.name} {package.version} is not the archive that is expected")
         with tarfile.open(archive) as packed:
-            found = {}
+            contents = {}
             for file in package.files:
                 member = packed.extractfile(file.source)
                 assert member is not None, file.source
-                found[file.name] = _require_hash(file, member.read())
-            return found
+                contents[file.name] = _require_hash(file, member.read())
+            return contents
 
 
 def _require_hash(file: VendoredFile, body: bytes) -> bytes:

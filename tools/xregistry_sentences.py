@@ -49,7 +49,7 @@ class Row(NamedTuple):
 
 def list_sentences(text: str) -> list[Sentence]:
     """Return the sentences of a document that demand something; examples in code blocks are none."""
-    found: list[Sentence] = []
+    sentences: list[Sentence] = []
     counts: Counter[str] = Counter()
     section, is_code = "", False
     paragraph: list[str] = []
@@ -59,7 +59,7 @@ def list_sentences(text: str) -> list[Sentence]:
             if _DEMAND.search(sentence):
                 counts[section] += 1
                 digest = hashlib.sha256(" ".join(sentence.split()).encode()).hexdigest()[:_DIGEST_LENGTH]
-                found.append(Sentence(section, counts[section], digest))
+                sentences.append(Sentence(section, counts[section], digest))
         paragraph.clear()
 
     for line in text.splitlines():
@@ -78,7 +78,7 @@ def list_sentences(text: str) -> list[Sentence]:
         else:
             paragraph.append(line.strip())
     close_paragraph()
-    return found
+    return sentences
 
 
 def read_table() -> list[Row]:
@@ -99,11 +99,11 @@ def list_differences(folder: Path) -> list[str]:
     differences = []
     for document, path in FILES.items():
         known = {row.sentence: row.number for row in read_table() if row.document == document}
-        found = list_sentences((folder / path).read_text(encoding="utf-8"))
-        differences += [f"{known[sentence]}: not in the text" for sentence in known if sentence not in found]
+        sentences = list_sentences((folder / path).read_text(encoding="utf-8"))
+        differences += [f"{known[sentence]}: not in the text" for sentence in known if sentence not in sentences]
         differences += [
             f"{document}: {sentence.section}, sentence {sentence.ordinal} ({sentence.digest}): not in the table"
-            for sentence in found
+            for sentence in sentences
             if sentence not in known
         ]
     return differences
@@ -111,10 +111,10 @@ def list_differences(folder: Path) -> list[str]:
 
 def count_rows(rows: Iterable[Row]) -> list[str]:
     """Return lines of Markdown: how many sentences each document has, and how many of them have tests."""
-    kept = list(rows)
+    all_rows = list(rows)
     lines = ["| document | sentences | with tests | do not apply |", "|---|---|---|---|"]
     for document, path in FILES.items():
-        own = [row for row in kept if row.document == document]
+        own = [row for row in all_rows if row.document == document]
         tested = sum(bool(row.tests) for row in own)
         lines.append(f"| `{path}` | {len(own)} | {tested} | {len(own) - tested} |")
     return lines
@@ -128,7 +128,7 @@ def list_reasons(rows: Iterable[Row]) -> list[str]:
             numbers.setdefault(row.why, []).append(row.number)
     ordered = sorted(numbers.items(), key=lambda pair: -len(pair[1]))
     lines = ["| why | sentences | numbers |", "|---|---|---|"]
-    return lines + [f"| {why} | {len(found)} | {', '.join(found)} |" for why, found in ordered]
+    return lines + [f"| {why} | {len(row_numbers)} | {', '.join(row_numbers)} |" for why, row_numbers in ordered]
 
 
 def main(folder: str) -> int:

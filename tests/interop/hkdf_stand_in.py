@@ -20,8 +20,10 @@ def hkdf_expand(
     hash: Callable[..., Any] = sha512,  # noqa: A002 - theirs
 ) -> bytes:
     """The second step: as many bytes as wanted."""
-    found = block = b""
-    while len(found) < length:
-        block = hmac.new(pseudo_random_key, block + info + bytes([len(found) // hash().digest_size + 1]), hash).digest()
-        found += block
-    return found[:length]
+    output = block = b""
+    while len(output) < length:
+        block = hmac.new(
+            pseudo_random_key, block + info + bytes([len(output) // hash().digest_size + 1]), hash
+        ).digest()
+        output += block
+    return output[:length]

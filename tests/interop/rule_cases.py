@@ -212,8 +212,8 @@ def protobuf_case(message: type[Message], package: str) -> Case:
 
 
 def _as_dict(message: Message) -> dict[str, Any]:
-    shown: dict[str, Any] = MessageToDict(message, preserving_proto_field_name=True)
-    return shown
+    fields: dict[str, Any] = MessageToDict(message, preserving_proto_field_name=True)
+    return fields
 
 
 def _context(topic: str, headers: SeenHeaders = None) -> SerializationContext:

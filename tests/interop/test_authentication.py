@@ -139,9 +139,9 @@ def test_confluents_client_with_a_certificate(server: SecuredServer, tmp_path: P
 def test_confluents_client_with_an_api_key(server: SecuredServer) -> None:
     """A key is made by a command, serves as token and as password, and is worth nothing once it is revoked."""
     common = ["--registry", server.url, "--ca", server.ca, "--user", "ann:one"]
-    made = CliRunner().invoke(app, ["key", "create", "billing", "--group", "services", "--expires", "90d", *common])
-    assert made.exit_code == 0, made.output
-    key = made.stdout.strip()
+    result = CliRunner().invoke(app, ["key", "create", "billing", "--group", "services", "--expires", "90d", *common])
+    assert result.exit_code == 0, result.output
+    key = result.stdout.strip()
     key_id = key.split("_")[1]
     conf = {"url": server.url, "ssl.ca.location": server.ca, "basic.auth.user.info": f"{key_id}:{key}"}
     with TheirClient(conf) as client:
@@ -265,8 +265,8 @@ def find_cargo() -> str | None:
     cargo = shutil.which("cargo") or shutil.which("cargo", path=str(Path.home() / ".cargo" / "bin"))
     if cargo is None:
         return None
-    told = subprocess.run([cargo, "--version"], capture_output=True, text=True, timeout=60, check=False).stdout.split()
-    version = tuple(int(part) for part in told[1].split(".")[:2]) if len(told) > 1 else (0, 0)
+    words = subprocess.run([cargo, "--version"], capture_output=True, text=True, timeout=60, check=False).stdout.split()
+    version = tuple(int(part) for part in words[1].split(".")[:2]) if len(words) > 1 else (0, 0)
     return cargo if version >= _OLDEST_RUST else None
 
 

@@ -103,7 +103,7 @@ def both(expression: str, kind: str, value: Any) -> tuple[tuple[bool, Any], tupl
         RecordContext("s"),
         ResolvedSchema("{}"),
     )
-    return attempt(lambda given: theirs.transform(context, given), value), attempt(lambda v: ours.run(own, v), value)
+    return attempt(lambda datum: theirs.transform(context, datum), value), attempt(lambda v: ours.run(own, v), value)
 
 
 @pytest.mark.parametrize("expression", split(EXPRESSIONS))
@@ -121,9 +121,9 @@ def test_values(expression: str) -> None:
 def test_messages(expression: str) -> None:
     """As a condition where it is one, else as a transformation, on a Protobuf message."""
     message: Any = get_format("protobuf").parse(PROTO.encode(), {}).message_class()()
-    given = {"id": 7, "note": "n", "first": {"text": "f"}, "lines": [{"text": "a"}], "counts": {"k": 1}, "right": 3}
+    fields = {"id": 7, "note": "n", "first": {"text": "f"}, "lines": [{"text": "a"}], "counts": {"k": 1}, "right": 3}
     times = {"at": "2026-01-02T03:04:05Z", "took": "1.5s", "number": 7, "raw": "AP8="}
-    json_format.ParseDict(given | times, message)
+    json_format.ParseDict(fields | times, message)
     kind = "TRANSFORM" if expression.startswith("{") or expression == "message" else "CONDITION"
     they, we = both(expression, kind, message)
     assert they[0] == we[0], (they, we)

@@ -23,9 +23,9 @@ def associate(client: TheirClient, topic: str, subject: str, lifecycle: str = "W
     """Associate the values of a topic with a subject."""
     info = AssociationCreateOrUpdateInfo(subject=subject, association_type="value", lifecycle=lifecycle)
     request = AssociationCreateOrUpdateRequest(topic, CLUSTER, f"id-{topic}", "topic", [info])
-    made = client.create_association(request)
-    assert made.associations is not None
-    assert [(row.subject, row.lifecycle, row.frozen) for row in made.associations] == [(subject, lifecycle, False)]
+    response = client.create_association(request)
+    assert response.associations is not None
+    assert [(row.subject, row.lifecycle, row.frozen) for row in response.associations] == [(subject, lifecycle, False)]
 
 
 def test_associations_are_made_found_and_ended(theirs: TheirClient, topic: str) -> None:
@@ -34,11 +34,11 @@ def test_associations_are_made_found_and_ended(theirs: TheirClient, topic: str) 
     assert theirs.get_associations_by_resource_name(topic, CLUSTER) == []
     associate(theirs, topic, f"{topic}-any")
     for namespace in (CLUSTER, "-"):
-        found = theirs.get_associations_by_resource_name(topic, namespace, "topic", ["value"])
-        assert [(row.subject, row.resource_id, row.association_type) for row in found] == [
+        associations = theirs.get_associations_by_resource_name(topic, namespace, "topic", ["value"])
+        assert [(row.subject, row.resource_id, row.association_type) for row in associations] == [
             (f"{topic}-any", f"id-{topic}", "value")
         ]
-        assert found[0].guid
+        assert associations[0].guid
     assert theirs.get_associations_by_resource_name(topic, CLUSTER, "topic", ["key"]) == []
     theirs.delete_associations(f"id-{topic}", "topic", ["value"])
     assert theirs.get_associations_by_resource_name(topic, CLUSTER) == []
@@ -50,14 +50,14 @@ def test_associations_are_made_found_and_ended(theirs: TheirClient, topic: str) 
 def test_a_schema_comes_and_goes_with_its_association(theirs: TheirClient, topic: str) -> None:
     """An association brings its schema, and takes it along when its end cascades."""
     info = AssociationCreateOrUpdateInfo(association_type="value", lifecycle="STRONG", schema=Schema(ORDER, "AVRO"))
-    made = theirs.create_association(
+    associations = theirs.create_association(
         AssociationCreateOrUpdateRequest(topic, CLUSTER, f"id-{topic}", "topic", [info])
     ).associations
-    assert made is not None
+    assert associations is not None
     subject = f":.{CLUSTER}:{topic}-value"
-    assert made[0].subject == subject
-    assert made[0].schema is not None
-    assert made[0].schema.schema_str == ORDER
+    assert associations[0].subject == subject
+    assert associations[0].schema is not None
+    assert associations[0].schema.schema_str == ORDER
     assert subject in theirs.get_subjects()
     with pytest.raises(SchemaRegistryError) as refused:
         theirs.delete_subject(subject)

@@ -45,15 +45,15 @@ STRATEGIES = {
 @pytest_asyncio.fixture
 async def client(registry_url: str) -> AsyncIterator[AsyncSchemaRegistryClient]:
     """The awaited client."""
-    async with AsyncSchemaRegistryClient({"url": registry_url}) as made:
-        yield made
+    async with AsyncSchemaRegistryClient({"url": registry_url}) as client:
+        yield client
 
 
 @pytest_asyncio.fixture
 async def fresh(registry_url: str) -> AsyncIterator[AsyncSchemaRegistryClient]:
     """Another one, which has seen nothing yet."""
-    async with AsyncSchemaRegistryClient({"url": registry_url}) as made:
-        yield made
+    async with AsyncSchemaRegistryClient({"url": registry_url}) as client:
+        yield client
 
 
 def context(topic: str, headers: list[Any] | None = None) -> SerializationContext:

@@ -44,22 +44,22 @@ SMALL = Rule("small", kind="CONDITION", mode="WRITE", type="CEL", expr="message.
 @pytest_asyncio.fixture
 async def theirs(registry_url: str, tmp_path: Path) -> AsyncIterator[TheirClient]:
     """confluent-kafka's awaited client, which trusts no authority: to read all of them takes each client 45 ms."""
-    async with TheirClient({"url": registry_url, "ssl.ca.location": str(tmp_path)}) as made:
-        yield made
+    async with TheirClient({"url": registry_url, "ssl.ca.location": str(tmp_path)}) as client:
+        yield client
 
 
 @pytest_asyncio.fixture
 async def ours(registry_url: str) -> AsyncIterator[AsyncSchemaRegistryClient]:
     """Stele's awaited client."""
-    async with AsyncSchemaRegistryClient(registry_url, timeout=120, deadline=240) as made:
-        yield made
+    async with AsyncSchemaRegistryClient(registry_url, timeout=120, deadline=240) as client:
+        yield client
 
 
 @pytest.fixture(params=[avro_case, json_case], ids=["AVRO", "JSON"])
 def case(request: pytest.FixtureRequest) -> Case:
     """The record in each language."""
-    made: Case = request.param()
-    return made
+    case: Case = request.param()
+    return case
 
 
 async def they_write(case: Case, client: TheirClient, topic: str, value: Any, **conf: Any) -> bytes:
@@ -168,8 +168,8 @@ async def test_associated_subjects(ours: AsyncSchemaRegistryClient, theirs: Thei
     assert await ours.associated_subject(naming, topic, "value") == shared
     they = await they_write(case, theirs, topic, case.value, **conf)
     assert await we_write(case, ours, topic, case.value, naming=naming) == they
-    (found,) = await ours.associations(topic, types=["value"])
-    assert (found.subject, found.resource_namespace, found.lifecycle) == (shared, CLUSTER, "WEAK")
+    (association,) = await ours.associations(topic, types=["value"])
+    assert (association.subject, association.resource_namespace, association.lifecycle) == (shared, CLUSTER, "WEAK")
     own = f"{topic}-own"
     await ours.register(f"{own}-value", Schema(case.text))
     they = await they_write(case, theirs, own, case.value, **conf)

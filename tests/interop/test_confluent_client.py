@@ -19,8 +19,8 @@ def test_register_and_find(theirs: TheirClient, topic: str) -> None:
     schema_id = theirs.register_schema(topic, ONE)
     assert theirs.register_schema(topic, ONE) == schema_id
     assert theirs.get_schema(schema_id).schema_str == ONE.schema_str
-    found = theirs.lookup_schema(topic, ONE)
-    assert (found.schema_id, found.version, found.subject) == (schema_id, 1, topic)
+    version = theirs.lookup_schema(topic, ONE)
+    assert (version.schema_id, version.version, version.subject) == (schema_id, 1, topic)
     assert theirs.register_schema(topic, TWO) != schema_id
     latest = theirs.get_latest_version(topic)
     assert latest.version == 2
@@ -37,8 +37,8 @@ def test_references(theirs: TheirClient, topic: str) -> None:
     user = '{"type":"record","name":"U","fields":[{"name":"r","type":"R"}]}'
     reference = SchemaReference("R", topic, 1)
     theirs.register_schema(f"{topic}-user", Schema(user, "AVRO", [reference]))
-    found = theirs.get_latest_version(f"{topic}-user")
-    assert [(r.name, r.subject, r.version) for r in found.schema.references or []] == [("R", topic, 1)]
+    version = theirs.get_latest_version(f"{topic}-user")
+    assert [(r.name, r.subject, r.version) for r in version.schema.references or []] == [("R", topic, 1)]
 
 
 def test_compatibility_and_config(theirs: TheirClient, topic: str) -> None:

@@ -31,12 +31,17 @@ def test_keys_of_a_client(keys: DekRegistryClient, forgetful: DekRegistryClient,
     with pytest.raises(SchemaRegistryError) as missing:
         keys.get_kek(topic)
     assert (missing.value.http_status_code, missing.value.error_code) == (404, 40470)
-    made = keys.register_kek(topic, "aws-kms", "arn:aws:kms:1", kms_props={"region": "eu"}, doc="mine")
-    found = forgetful.get_kek(topic)
-    assert found == made
-    assert (found.kms_type, found.kms_key_id, found.doc, found.shared) == ("aws-kms", "arn:aws:kms:1", "mine", False)
-    assert found.kms_props is not None
-    assert found.kms_props.properties == {"region": "eu"}
+    kek = keys.register_kek(topic, "aws-kms", "arn:aws:kms:1", kms_props={"region": "eu"}, doc="mine")
+    stored_kek = forgetful.get_kek(topic)
+    assert stored_kek == kek
+    assert (stored_kek.kms_type, stored_kek.kms_key_id, stored_kek.doc, stored_kek.shared) == (
+        "aws-kms",
+        "arn:aws:kms:1",
+        "mine",
+        False,
+    )
+    assert stored_kek.kms_props is not None
+    assert stored_kek.kms_props.properties == {"region": "eu"}
     with DekRegistryClient({"url": registry_url}) as late, pytest.raises(SchemaRegistryError) as taken:
         late.register_kek(topic, "aws-kms", "arn:aws:kms:2")
     assert (taken.value.http_status_code, taken.value.error_code) == (409, 40971)
@@ -56,9 +61,9 @@ def test_keys_the_server_makes(
     keys: DekRegistryClient, forgetful: DekRegistryClient, topic: str, algorithm: DekAlgorithm, size: int
 ) -> None:
     """Where the KEK is shared the client gets a data key it can use at once, the same every time."""
-    made = keys.register_kek(topic, "local-kms", "here", shared=True, kms_props={"secret": "s3cret"})
-    assert made.kms_props is not None
-    assert made.kms_props.properties == {}
+    kek = keys.register_kek(topic, "local-kms", "here", shared=True, kms_props={"secret": "s3cret"})
+    assert kek.kms_props is not None
+    assert kek.kms_props.properties == {}
     dek = keys.register_dek(topic, f"{topic}-value", None, algorithm)  # type: ignore[arg-type]  # as its executor does
     material = dek.get_key_material_bytes()
     assert material is not None

@@ -28,18 +28,18 @@ def test_events_reach_a_topic(broker: str, topic: str, tmp_path: Path) -> None:
             }
         )
         consumer.subscribe([topic])
-        found: dict[str, Message] = {}  # by the event's id: one whose acknowledgement is late comes once more
+        records: dict[str, Message] = {}  # by the event's id: one whose acknowledgement is late comes once more
         try:
             for _ in range(400):
                 record = consumer.poll(0.5)
                 if record is not None and record.error() is None:
-                    found.setdefault(json.loads(record.value() or b"")["id"], record)
-                if len(found) == 2:
+                    records.setdefault(json.loads(record.value() or b"")["id"], record)
+                if len(records) == 2:
                     break
         finally:
             consumer.close()
-    events = [json.loads(record.value() or b"") for record in found.values()]
+    events = [json.loads(record.value() or b"") for record in records.values()]
     assert [event["subject"] for event in events] == [
         f"/schemagroups/default/schemas/topic-{name}/versions/1" for name in "ab"
     ]
-    assert [record.key() for record in found.values()] == [event["subject"].encode() for event in events]
+    assert [record.key() for record in records.values()] == [event["subject"].encode() for event in events]

@@ -134,9 +134,9 @@ CODECS = {"None": wire.NONE, "GzipCompressor": wire.GZIP, "SnappyCompressor": wi
 
 def test_pravega_events(project: Project, urls: Mapping[str, str]) -> None:
     """We unpack the events of the serializers of every format and codec; theirs read what we pack."""
-    told = project.tell("pravega", "Pravega", "write", urls["pravega"])
+    output = project.tell("pravega", "Pravega", "write", urls["pravega"])
     ours = []
-    for language, codec, event in (line.split()[1:] for line in told.splitlines() if line.startswith("event ")):
+    for language, codec, event in (line.split()[1:] for line in output.splitlines() if line.startswith("event ")):
         number, payload = wire.unframe(bytes.fromhex(event))
         assert wire.decompress(CODECS[codec], payload).rstrip(b"\0") == ORDERS[language]
         ours.append(wire.frame(number, wire.compress(CODECS[codec], ORDERS[language])).hex())
@@ -162,8 +162,8 @@ def test_azure(prefix: str, project: Project, urls: Mapping[str, str], tmp_path:
     """The client, which insists on https, registers, evolves and reads; its serializer encodes, decodes."""
     with ending_tls(urls["confluent"], tmp_path) as (host, certificate):
         store = tmp_path / "trusted.p12"
-        told = ["-file", str(certificate), "-keystore", str(store), "-storepass", PASSWORD]
+        options = ["-file", str(certificate), "-keystore", str(store), "-storepass", PASSWORD]
         subprocess.run(
-            ["keytool", "-importcert", "-noprompt", "-alias", "test", *told], check=True, capture_output=True
+            ["keytool", "-importcert", "-noprompt", "-alias", "test", *options], check=True, capture_output=True
         )
         project.tell("azure", "Azure", host + prefix, urls["confluent"] + prefix, trusting=store)

@@ -78,8 +78,8 @@ def test_apicurio_moves(apicurio: httpx.Client, tmp_path: Path) -> None:
             numbers = apicurio.get(f"/subjects/{subject}/versions").json()
             assert there.http.get(f"/subjects/{subject}/versions").json() == numbers
             for number in numbers:
-                shown = f"/subjects/{subject}/versions/{number}"
-                theirs, ours = apicurio.get(shown).json(), there.http.get(shown).json()
+                path = f"/subjects/{subject}/versions/{number}"
+                theirs, ours = apicurio.get(path).json(), there.http.get(path).json()
                 assert {name: ours.get(name) or [] for name in theirs} == theirs
         assert there.http.get("/config/orders-value").json() == apicurio.get("/config/orders-value").json()
     again = CliRunner().invoke(app, [*words, "--verify"])

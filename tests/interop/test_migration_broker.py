@@ -60,12 +60,12 @@ def test_there_and_back(broker: str, single: str, flavour: Flavour) -> None:
     """Records of every flavour lie at the offsets they were meant for and fold into the same registry."""
     written = topic_writer.write_records(TIMED, flavour)
     topics.write_topic(broker, written.records, single)
-    told: list[tuple[str, int, int | None]] = []
-    read = list(topics.read_topic(broker, single, progress=lambda *step: told.append(step)))
-    shown = [(record.key, record.value, record.offset) for record in read]
-    assert shown == [(record.key, record.value, record.offset) for record in written.records]
+    steps: list[tuple[str, int, int | None]] = []
+    read = list(topics.read_topic(broker, single, progress=lambda *step: steps.append(step)))
+    entries = [(record.key, record.value, record.offset) for record in read]
+    assert entries == [(record.key, record.value, record.offset) for record in written.records]
     assert folding.read_topic_records(read) == TIMED
-    assert told[-1] == ("records", len(read), len(read))
+    assert steps[-1] == ("records", len(read), len(read))
 
 
 def test_only_empty_topics_are_filled(broker: str, single: str) -> None:
@@ -116,8 +116,8 @@ def test_a_topic_follows_a_registry(broker: str, single: str) -> None:
         box.client.delete_subject("y")
         outcome = replicator.synchronize()
         assert (outcome.registered, outcome.removed, outcome.conflicts) == (1, 2, ())
-        found = folding.read_topic_records(topics.read_topic(broker, single)).versions
-        assert [(row.subject, row.schema, row.deleted) for row in found] == [
+        versions = folding.read_topic_records(topics.read_topic(broker, single)).versions
+        assert [(row.subject, row.schema, row.deleted) for row in versions] == [
             ("x", '"double"', False),
             ("y", '"long"', True),
         ]

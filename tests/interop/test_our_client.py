@@ -58,15 +58,15 @@ def test_register_find_and_list(ours: SchemaRegistryClient, subject: str) -> Non
     assert subject in ours.subjects_of_id(registered.id)
     assert SubjectVersion(subject, 2) in ours.versions_of_id(registered.id)
     assert {"AVRO", "JSON", "PROTOBUF"} <= set(ours.schema_types())
-    found = [schema for schema in ours.schemas(subject_prefix=subject) if schema.subject == subject]
-    assert [schema.version for schema in found] == [1, 2]
+    schemas = [schema for schema in ours.schemas(subject_prefix=subject) if schema.subject == subject]
+    assert [schema.version for schema in schemas] == [1, 2]
 
 
 def test_guids(ours: SchemaRegistryClient, subject: str) -> None:
     """The guid names the same text as the id."""
-    found = ours.version(subject)
-    assert ours.schema_by_guid(found.guid).text == ONE.text
-    assert found.id in [place.id for place in ours.ids_of_guid(UUID(found.guid))]
+    version = ours.version(subject)
+    assert ours.schema_by_guid(version.guid).text == ONE.text
+    assert version.id in [place.id for place in ours.ids_of_guid(UUID(version.guid))]
 
 
 @pytest.mark.parametrize(
@@ -191,8 +191,8 @@ def test_metadata(ours: SchemaRegistryClient, subject: str) -> None:
     """Properties are kept and searched."""
     owner = Metadata(properties={"owner": "a b&c"})
     ours.register(subject, Schema(TWO.text, metadata=owner))
-    found = ours.latest_with_metadata(subject, {"owner": "a b&c"})
-    assert (found.version, found.metadata) == (2, owner)
+    version = ours.latest_with_metadata(subject, {"owner": "a b&c"})
+    assert (version.version, version.metadata) == (2, owner)
 
 
 def test_the_server_about_itself(ours: SchemaRegistryClient) -> None:

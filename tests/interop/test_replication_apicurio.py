@@ -33,8 +33,8 @@ USER = 'syntax = "proto3"; import "m.proto"; message U { M a = 1; }'
 @pytest.fixture(scope="module")
 def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """Its address."""
-    with run_apicurio(tmp_path_factory.mktemp("apicurio"), "3.0.9") as found:
-        yield found
+    with run_apicurio(tmp_path_factory.mktemp("apicurio"), "3.0.9") as address:
+        yield address
 
 
 @pytest.fixture

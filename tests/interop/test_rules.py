@@ -163,8 +163,8 @@ def test_encryption_with_expiry(case: Case, ours: SchemaRegistryClient, theirs: 
 def test_tags_by_path(case: Case, ours: SchemaRegistryClient, topic: str) -> None:
     """Tags the metadata gives by path count as well; confluent-kafka 2.16 cannot load schemas with such tags."""
     path = {"AVRO": "shop.Order.n?t*", "JSON": "$.note", "PROTOBUF": "**.note"}[case.name]
-    given = encrypting(f"kek-{topic}").params
-    rule = Rule("far", mode="WRITEREAD", type="ENCRYPT", tags=["FAR"], params=given)
+    parameters = encrypting(f"kek-{topic}").params
+    rule = Rule("far", mode="WRITEREAD", type="ENCRYPT", tags=["FAR"], params=parameters)
     ours.register(f"{topic}-value", case.schema(rule, metadata=Metadata(tags={path: ["FAR"]})))
     data = case.we_write(ours, topic)
     assert b"ring twice" not in data

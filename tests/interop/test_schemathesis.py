@@ -77,10 +77,10 @@ def test_no_contradiction(document: str, urls: dict[str, str], tmp_path: Path) -
     assert "No issues found" in done.stdout, done.stdout[-4000:]
 
 
-def has_tried_all(told: str) -> bool:
+def has_tried_all(output: str) -> bool:
     """Whether the tool sent a request to each operation."""
-    counts = re.search(r"Selected: (\d+)/\1\s+Tested: (\d+)", told)
-    return counts is not None and counts[1] == counts[2] and "No test cases were generated" not in told
+    counts = re.search(r"Selected: (\d+)/\1\s+Tested: (\d+)", output)
+    return counts is not None and counts[1] == counts[2] and "No test cases were generated" not in output
 
 
 def run_tool(url: str, document: str, limit: str, folder: Path) -> subprocess.CompletedProcess[str]:

@@ -69,12 +69,12 @@ def _spell_reference(full: str, space: str) -> str:
 @st.composite
 def _avro_unions(draw: st.DrawFn, names: _Names, space: str, depth: int) -> list[Any]:
     branches: list[Any] = []
-    seen: set[str] = set()
+    labels: set[str] = set()
     for _ in range(draw(st.integers(1, 4))):
         branch = draw(_avro_types(names, space, depth, union=False))
         label = _branch_label(branch, space, names)
-        if label not in seen:
-            seen.add(label)
+        if label not in labels:
+            labels.add(label)
             branches.append(branch)
     return branches
 

@@ -77,7 +77,7 @@ def models(draw: st.DrawFn) -> Model:
 @st.composite
 def _record_types(draw: st.DrawFn, name: str, kinds: st.SearchStrategy[Type]) -> RecordType:
     names = draw(st.lists(NAMES, max_size=5, unique=True))
-    made = st.builds(
+    field_strategy = st.builds(
         RecordField,
         st.just(""),
         kinds,
@@ -91,7 +91,7 @@ def _record_types(draw: st.DrawFn, name: str, kinds: st.SearchStrategy[Type]) ->
     )
     fields = []
     for each in names:
-        drawn = draw(made)
+        drawn = draw(field_strategy)
         values = {key: getattr(drawn, key) for key in drawn.__struct_fields__}
         fields.append(RecordField(**(values | {"name": each})))
     groups = draw(st.dictionaries(NAMES, st.lists(st.sampled_from(names), max_size=3), max_size=2)) if names else {}

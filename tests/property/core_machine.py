@@ -213,10 +213,10 @@ def decide_and_fold(
     state: State,
     command: cmd.Command,
     by: EventMetadata,
-    asked: dict[CompatibilityRequest, tuple[Finding, ...]] | None = None,
+    answers: dict[CompatibilityRequest, tuple[Finding, ...]] | None = None,
 ) -> Decision:
     """Decide, answering the questions as the shell does: in order, up to the first that refuses."""
-    verdicts: dict[CompatibilityRequest, tuple[Finding, ...]] = {} if asked is None else asked
+    verdicts: dict[CompatibilityRequest, tuple[Finding, ...]] = {} if answers is None else answers
     while True:
         try:
             return decide(state, command, by, verdicts)

@@ -62,9 +62,12 @@ class Java:
     def incompatibilities(self, reader: str, writer: str) -> set[tuple[str, str]]:
         """(type, location) of what `SchemaCompatibility` finds; empty when compatible. Raises `JavaError`."""
         check = self._avro.SchemaCompatibility.checkReaderWriterCompatibility
-        found = call_java(check, self.parse(reader), self.parse(writer)).getResult().getIncompatibilities()
+        incompatibilities = call_java(check, self.parse(reader), self.parse(writer)).getResult().getIncompatibilities()
         # By index: the end of a Java iterator is an exception of Java, and a Spark session replaces those.
-        return {(str(one.getType()), str(one.getLocation())) for one in map(found.get, range(found.size()))}
+        return {
+            (str(one.getType()), str(one.getLocation()))
+            for one in map(incompatibilities.get, range(incompatibilities.size()))
+        }
 
 
 @cache

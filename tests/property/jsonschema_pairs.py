@@ -70,8 +70,8 @@ class Schemas:
         }
 
     def _object_schema(self) -> dict[str, Any]:
-        found = self.make_schema(3)
-        return found if isinstance(found, dict) else {}
+        schema = self.make_schema(3)
+        return schema if isinstance(schema, dict) else {}
 
     def make_schema(self, depth: int) -> Any:
         """A schema, references to `#` and `#/definitions/d` included."""
@@ -110,15 +110,15 @@ class Schemas:
 
     def _number_schema(self, _depth: int) -> Any:
         pick = self._chance.choice
-        found = self._some_keywords(
+        schema = self._some_keywords(
             type=(0.8, lambda: pick(["integer", "number"])),
             minimum=(0.4, lambda: pick([0, 1, 2, -1, 0.5])),
             maximum=(0.4, lambda: pick([0, 1, 2, 5, 10, 3.5])),
             multipleOf=(0.3, lambda: pick([1, 2, 3, 0.5, 4])),
         )
         if self._draft > 4:
-            return found | self._some_keywords(exclusiveMinimum=(0.2, lambda: pick([0, 1])), exclusiveMaximum=(0.2, 5))
-        return found | (self._some_keywords(exclusiveMaximum=(0.4, True)) if "maximum" in found else {})
+            return schema | self._some_keywords(exclusiveMinimum=(0.2, lambda: pick([0, 1])), exclusiveMaximum=(0.2, 5))
+        return schema | (self._some_keywords(exclusiveMaximum=(0.4, True)) if "maximum" in schema else {})
 
     def _make_object_schema(self, depth: int) -> Any:
         chance, inner = self._chance, partial(self.make_schema, depth)
@@ -162,16 +162,16 @@ class Schemas:
     def _combined_schema(self, depth: int) -> Any:
         chance = self._chance
         keyword = chance.choice(["anyOf", "oneOf", "allOf", "not", *(["if"] if self._draft > 6 else [])])
-        found: dict[str, Any]
+        schema: dict[str, Any]
         if keyword == "not":
-            found = {"not": self.make_schema(depth)}
+            schema = {"not": self.make_schema(depth)}
         elif keyword == "if":
             inner = partial(self.make_schema, depth)
-            found = {"if": inner(), **self._some_keywords(then=(0.8, inner), **{"else": (0.6, inner)})}
+            schema = {"if": inner(), **self._some_keywords(then=(0.8, inner), **{"else": (0.6, inner)})}
         else:
-            found = {keyword: [self.make_schema(depth) for _ in range(chance.randint(1, 3))]}
+            schema = {keyword: [self.make_schema(depth) for _ in range(chance.randint(1, 3))]}
         extra = self.make_schema(depth) if chance.random() < 0.4 else {}
-        return {**extra, **found} if isinstance(extra, dict) and "$ref" not in extra else found
+        return {**extra, **schema} if isinstance(extra, dict) and "$ref" not in extra else schema
 
     def _listed_schema(self, _depth: int) -> Any:
         values = self._chance.sample(SCALARS, self._chance.randint(1, 3))

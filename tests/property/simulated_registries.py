@@ -91,18 +91,20 @@ class SimulatedRegistry:
             self.rows[row.uid] = replace(row, state=ReplicaState.ARCHIVED)
 
     def _own_of(self, subject: str) -> list[ReplicaVersion]:
-        found = [row for row in self.list_versions() if (row.subject, row.authority) == (subject, self.authority)]
-        return sorted(found, key=lambda row: row.version)
+        versions = [row for row in self.list_versions() if (row.subject, row.authority) == (subject, self.authority)]
+        return sorted(versions, key=lambda row: row.version)
 
     # --- its calls ------------------------------------------------------------------------------------------------
 
     def read_versions(self, request: ReadRequest) -> ReadAnswer:
         """Return versions."""
         if request.uids is not None:
-            found = [self.rows[uid] for uid in request.uids if uid in self.rows]
-            gone = [uid for uid in request.uids if uid in self.tombstones]
-            found += [ReplicaVersion(uid, ReplicaState.PURGED, authority=self.tombstones[uid]) for uid in gone]
-            return ReadAnswer(self.authority, "", found)
+            versions = [self.rows[uid] for uid in request.uids if uid in self.rows]
+            purged_uids = [uid for uid in request.uids if uid in self.tombstones]
+            versions += [
+                ReplicaVersion(uid, ReplicaState.PURGED, authority=self.tombstones[uid]) for uid in purged_uids
+            ]
+            return ReadAnswer(self.authority, "", versions)
         rows = sorted(self.list_versions(), key=lambda row: row.key)
         return ReadAnswer(
             self.authority, "", [row for row in rows if request.subjects is None or row.place in request.subjects]

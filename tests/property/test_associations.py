@@ -86,7 +86,7 @@ def _require_sound(rows: list[dict[str, Any]], live: set[str]) -> None:
         frozen[row["resourceId"]].add(row["frozen"])
         assert row["lifecycle"] == "STRONG" or not row["frozen"], row
     assert set(by_subject) <= live
-    assert all(len(found) == 1 or "STRONG" not in found for found in by_subject.values()), by_subject
+    assert all(len(lifecycles) == 1 or "STRONG" not in lifecycles for lifecycles in by_subject.values()), by_subject
     assert all(len(states) == 1 for states in frozen.values()), frozen
     assert len({row["guid"] for row in rows}) == len(rows)
 

@@ -34,7 +34,9 @@ def is_complete_in_canonical_form(value: Any) -> bool:
 def breaking_rules(reader: Any, writer: Any) -> set[tuple[str, str]]:
     """(rule, path) of what breaks."""
     return {
-        (found.rule, found.path) for found in AVRO.check(parse_schema(reader), parse_schema(writer)) if found.breaks
+        (finding.rule, finding.path)
+        for finding in AVRO.check(parse_schema(reader), parse_schema(writer))
+        if finding.breaks
     }
 
 
@@ -61,10 +63,10 @@ def test_every_form_means_the_same(schema: Any) -> None:
 
 def _without_docs(node: Any) -> Any:
     if isinstance(node, dict):
-        kept = {
+        members = {
             key: _without_docs(value) for key, value in node.items() if key not in ("doc", "order", "extra", "color")
         }
-        return dict(reversed(kept.items()))
+        return dict(reversed(members.items()))
     return [_without_docs(item) for item in node] if isinstance(node, list) else node
 
 
@@ -99,9 +101,9 @@ def test_fingerprints_ignore_style(schema: Any) -> None:
 @given(schemas())
 def test_compatibility_is_reflexive(schema: Any) -> None:
     """A schema reads its own data, without so much as a warning, unless its own aliases confuse its fields."""
-    found = AVRO.check(parse_schema(schema), parse_schema(schema))
-    ambiguous = any(finding.rule == "READER_FIELD_AMBIGUOUS" for finding in found)
-    assert found == [] or (ambiguous and "aliases" in json.dumps(schema))
+    findings = AVRO.check(parse_schema(schema), parse_schema(schema))
+    ambiguous = any(finding.rule == "READER_FIELD_AMBIGUOUS" for finding in findings)
+    assert findings == [] or (ambiguous and "aliases" in json.dumps(schema))
 
 
 @settings(FAST, max_examples=scale_examples(300))

@@ -38,14 +38,14 @@ def loses_data(losses: list[Loss], *besides: str) -> bool:
 def test_avro_comes_back(schema: Any) -> None:
     """Avro to Avro is the same schema but for what is reported, and the second time nothing is left to report."""
     source = AVRO.parse(json.dumps(schema).encode(), {})
-    made = convert_schema(AVRO, source, AVRO)
-    again = AVRO.parse(made.text, {})
-    if {loss.what for loss in made.losses} <= HARMLESS:
+    conversion = convert_schema(AVRO, source, AVRO)
+    again = AVRO.parse(conversion.text, {})
+    if {loss.what for loss in conversion.losses} <= HARMLESS:
         assert AVRO.canonical(again, TextForm.CANONICAL) == AVRO.canonical(source, TextForm.CANONICAL)
     model, losses = AVRO.to_model(again)
     assert model == AVRO.to_model(source)[0]
     assert {loss.what for loss in losses} <= {"UNION_ORDER"}
-    assert convert_schema(AVRO, again, AVRO).text == made.text
+    assert convert_schema(AVRO, again, AVRO).text == conversion.text
 
 
 @FAST
@@ -53,14 +53,14 @@ def test_avro_comes_back(schema: Any) -> None:
 def test_avro_data_fit_the_json_schema(schema: Any, draw: st.DataObject) -> None:
     """A datum of an Avro schema, in neutral JSON, fits the JSON Schema made from it, and leads back to its bytes."""
     source = AVRO.parse(json.dumps(schema).encode(), {})
-    made = convert_schema(AVRO, source, JSON_SCHEMA)
-    if loses_data(made.losses, "NOT_A_NUMBER"):
+    conversion = convert_schema(AVRO, source, JSON_SCHEMA)
+    if loses_data(conversion.losses, "NOT_A_NUMBER"):
         return
     datum = draw.draw(avro_data(source.root))
     encoded = AVRO.codec(source).encode(datum)
     model, _ = AVRO.to_model(source)
     value = to_json_value(model, datum)
-    assert JSON_SCHEMA.codec(JSON_SCHEMA.parse(made.text, {})).validate(value) == []
+    assert JSON_SCHEMA.codec(JSON_SCHEMA.parse(conversion.text, {})).validate(value) == []
     assert to_json_value(model, AVRO.codec(source).decode(encoded)) == value
     assert AVRO.codec(source).encode(read(model, value)) == encoded
 
@@ -110,17 +110,17 @@ def test_losses_of_json_schema_are_honest(seed: int, draft: int) -> None:
     schema = json.dumps(Schemas(chance, draft).make_pair()[0]).encode()
     try:
         source = JSON_SCHEMA.parse(schema, {})
-        made = convert_schema(JSON_SCHEMA, source, JSON_SCHEMA)
+        conversion = convert_schema(JSON_SCHEMA, source, JSON_SCHEMA)
     except (MalformedSchema, CannotConvert):
         return
     valid = JSON_SCHEMA.codec(source)
-    documents = [found for found in (random_document(chance) for _ in range(20)) if not valid.validate(found)]
-    if made.keeps_data:
-        target = JSON_SCHEMA.codec(JSON_SCHEMA.parse(made.text, {}))
-        assert [target.validate(found) for found in documents] == [[]] * len(documents), made.text
-    made = convert_schema(JSON_SCHEMA, source, AVRO)
-    if made.keeps_data:
-        avro = AVRO.parse(made.text, {})
+    documents = [document for document in (random_document(chance) for _ in range(20)) if not valid.validate(document)]
+    if conversion.keeps_data:
+        target = JSON_SCHEMA.codec(JSON_SCHEMA.parse(conversion.text, {}))
+        assert [target.validate(document) for document in documents] == [[]] * len(documents), conversion.text
+    conversion = convert_schema(JSON_SCHEMA, source, AVRO)
+    if conversion.keeps_data:
+        avro = AVRO.parse(conversion.text, {})
         model, _ = AVRO.to_model(avro)
-        for found in documents:
-            AVRO.codec(avro).encode(read(model, found))
+        for document in documents:
+            AVRO.codec(avro).encode(read(model, document))

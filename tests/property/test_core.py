@@ -149,7 +149,7 @@ def check_indexes(state: State) -> None:
     for uri, versions in named.items():
         assert queries.find_last_version_by_origin(state, uri) is versions[-1]
         active = [row for row in versions if row.state is VersionState.ACTIVE]
-        assert active == [found for found in [queries.find_version_by_origin(state, uri)] if found is not None], (
+        assert active == [version for version in [queries.find_version_by_origin(state, uri)] if version is not None], (
             "a URI names one live version"
         )
     assert {uri: list(versions) for uri, versions in (state.by_origin or {}).items()} == named
@@ -180,10 +180,10 @@ def check_indexes(state: State) -> None:
     for content in queries.list_contents(state):
         for key in digest_keys(state.get_digests(content)):
             kind = next(name for name, code in KINDS.items() if code == key[0])
-            found = queries.find_content_by_digest(state, kind, key[2:])
-            assert found is not None
-            assert key in digest_keys(state.get_digests(found))
-            assert state.get_seq(found) <= state.get_seq(content)
+            first_content = queries.find_content_by_digest(state, kind, key[2:])
+            assert first_content is not None
+            assert key in digest_keys(state.get_digests(first_content))
+            assert state.get_seq(first_content) <= state.get_seq(content)
 
 
 def check_visibility(state: State) -> None:
@@ -281,13 +281,13 @@ class Levels:
 
 def _must_read(policy: Policy, rows: list[Version]) -> list[tuple[Version, bool]]:
     """(version, whether the new one is the reader) that a policy asks for; rows newest first."""
-    asked = []
+    required_reads = []
     for direction, reader in ((policy.backward, True), (policy.forward, False)):
         for place, row in enumerate(rows):
             since = direction.kind is RangeKind.SINCE and row.version_number >= direction.since
             if since or direction.kind is RangeKind.ALL or (direction.kind is RangeKind.LATEST and place == 0):
-                asked.append((row, reader))
-    return asked
+                required_reads.append((row, reader))
+    return required_reads
 
 
 @given(sequences)
@@ -331,13 +331,13 @@ def test_a_policy_of_any_level_is_enforced(drawn: list[cmd.Command]) -> None:
 def test_only_live_versions_are_asked_about(drawn: list[cmd.Command], number: int, key: SubjectKey) -> None:
     """No question names a text that only retired versions of the subject have."""
     node = execute_commands(drawn)
-    asked: dict[CompatibilityRequest, tuple[Finding, ...]] = {}
+    answers: dict[CompatibilityRequest, tuple[Finding, ...]] = {}
     with suppress(SteleError):
         decide_and_fold(
-            node.state, cmd.RegisterSchema(key, document(number), equality=cmd.Equality.NEVER), stamp(9999), asked
+            node.state, cmd.RegisterSchema(key, document(number), equality=cmd.Equality.NEVER), stamp(9999), answers
         )
     live = {row.content.sha for row in queries.list_versions(node.state.find_subject(key))}
-    for question in asked:
+    for question in answers:
         assert {question.reader.sha, question.writer.sha} - {document(number).sha} <= live
 
 

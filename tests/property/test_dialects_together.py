@@ -51,16 +51,16 @@ WALKS = int(os.environ.get("DIALECT_WALKS", "2"))
 @pytest.fixture(scope="module")
 def runner() -> Iterator[asyncio.Runner]:
     """One event loop for all tests here."""
-    with asyncio.Runner() as made:
-        yield made
+    with asyncio.Runner() as shared_runner:
+        yield shared_runner
 
 
 @pytest.fixture(scope="module")
 def server(runner: asyncio.Runner) -> Iterator[Server]:
     """All dialects over a log in memory."""
-    made = runner.run(Server.open(None))
-    yield made
-    runner.run(made.close())
+    shared_server = runner.run(Server.open(None))
+    yield shared_server
+    runner.run(shared_server.close())
 
 
 async def run_walk(server: Server, seed: str) -> None:
@@ -69,8 +69,8 @@ async def run_walk(server: Server, seed: str) -> None:
         await walk(server, seed, STEPS)
     except Failed as failed:
         ops, error = await shrink_operations(server, failed.ops)
-        told = "\n".join(map(repr, ops if error is not None else failed.ops))
-        pytest.fail(f"walk {seed!r}, {len(failed.ops)} operations; these are enough:\n{told}\n{error or failed}")
+        listing = "\n".join(map(repr, ops if error is not None else failed.ops))
+        pytest.fail(f"walk {seed!r}, {len(failed.ops)} operations; these are enough:\n{listing}\n{error or failed}")
 
 
 @pytest.mark.parametrize("number", range(WALKS))
@@ -169,8 +169,8 @@ def test_the_pool_is_what_the_table_says(server: Server, runner: asyncio.Runner)
                     continue
                 body = {"format": reader.format, "schema": reader.raw, "against": [{"schema": writer.raw}]}
                 expected = writer.meaning in READS[reader.meaning]
-                told = (await server.answer(Request("POST", "/api/check", body))).json["compatible"]
-                assert told is expected, (reader.meaning, writer.meaning)
+                is_compatible = (await server.answer(Request("POST", "/api/check", body))).json["compatible"]
+                assert is_compatible is expected, (reader.meaning, writer.meaning)
 
     runner.run(check())
 
@@ -182,9 +182,9 @@ def _off_by_one(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def _shift_member(original: Callable[..., Any], member: str) -> Callable[..., Any]:
-    def shift_member(*given: Any, **named: Any) -> Any:
-        told = original(*given, **named)
-        return msgspec.structs.replace(told, **{member: getattr(told, member) + 1})
+    def shift_member(*arguments: Any, **named: Any) -> Any:
+        result = original(*arguments, **named)
+        return msgspec.structs.replace(result, **{member: getattr(result, member) + 1})
 
     return shift_member
 

@@ -126,10 +126,10 @@ def assert_diff_laws(format_name: str, old: str, new: str) -> None:
     parsed = [fmt.parse(text.encode(), {}, strict=False) for text in (old, new)]
     wanted = Counter((Direction.BACKWARD, finding_without_witness(each)) for each in fmt.check(parsed[1], parsed[0]))
     wanted += Counter((Direction.FORWARD, finding_without_witness(each)) for each in fmt.check(parsed[0], parsed[1]))
-    held = Counter(
+    actual = Counter(
         (each.direction, finding_without_witness(each)) for change in there.changes for each in change.findings
     )
-    assert wanted == held
+    assert wanted == actual
     assert there.backward is all(change.backward for change in there.changes)
     assert there.forward is all(change.forward for change in there.changes)
     for change in there.changes:
@@ -197,8 +197,8 @@ def edit_value(value: Any, chance: Random) -> Any:
     """A copy with a member left out or put in here and there."""
     if not isinstance(value, dict):
         return value
-    kept = {name: edit_value(inner, chance) for name, inner in value.items() if chance.random() > 0.15}
-    return {**kept, **({"maximum": chance.randint(1, 9)} if chance.random() < 0.2 else {})}
+    members = {name: edit_value(inner, chance) for name, inner in value.items() if chance.random() > 0.15}
+    return {**members, **({"maximum": chance.randint(1, 9)} if chance.random() < 0.2 else {})}
 
 
 @given(seed=st.integers(0, 2**32))
@@ -214,9 +214,9 @@ def test_json(seed: int) -> None:
 @given(old=st.lists(st.sampled_from(PROTO_LINES), max_size=7), new=st.lists(st.sampled_from(PROTO_LINES), max_size=7))
 def test_protobuf(old: list[str], new: list[str]) -> None:
     """The laws hold for Protobuf files."""
-    kept = [list({line.rpartition("=")[2]: line for line in lines}.values()) for lines in (old, new)]
-    assert_sound_outline("protobuf", proto_file(kept[0]))
-    assert_diff_laws("protobuf", proto_file(kept[0]), proto_file(kept[1]))
+    unique_lines = [list({line.rpartition("=")[2]: line for line in lines}.values()) for lines in (old, new)]
+    assert_sound_outline("protobuf", proto_file(unique_lines[0]))
+    assert_diff_laws("protobuf", proto_file(unique_lines[0]), proto_file(unique_lines[1]))
 
 
 @given(

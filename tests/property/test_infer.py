@@ -43,11 +43,11 @@ def test_samples_fit(samples: list[Any], notations: bool, enumerations: int) -> 
     values = [to_json_value(model, sample) for sample in samples]
     json_codec = JSON_SCHEMA.codec(JSON_SCHEMA.parse(write_model(model, JSON_SCHEMA).text, {}))
     assert [json_codec.validate(value) for value in values] == [[]] * len(values)
-    made = write_model(model, AVRO)
-    if made.keeps_data:
-        avro = AVRO.parse(made.text, {})
-        found, _ = AVRO.to_model(avro)
-        assert [AVRO.codec(avro).validate(read(found, value)) for value in values] == [[]] * len(values)
+    conversion = write_model(model, AVRO)
+    if conversion.keeps_data:
+        avro = AVRO.parse(conversion.text, {})
+        avro_model, _ = AVRO.to_model(avro)
+        assert [AVRO.codec(avro).validate(read(avro_model, value)) for value in values] == [[]] * len(values)
 
 
 @FAST
@@ -57,16 +57,16 @@ def test_merging_is_associative_and_commutative(groups: list[list[Any]], enumera
     options = InferOptions(enumerations=enumerations)
 
     def sample_parts(*parts: list[Any]) -> Samples:
-        made = Samples(options)
+        samples = Samples(options)
         for sample in (sample for part in parts for sample in part):
-            made.add_sample(sample)
-        return made
+            samples.add_sample(sample)
+        return samples
 
     def merge_samples(*parts: Samples) -> Samples:
-        made = Samples(options)
+        samples = Samples(options)
         for part in parts:
-            made.merge(part)
-        return made
+            samples.merge(part)
+        return samples
 
     def model(samples: Samples) -> Model | None:
         return samples.build_model() if samples.count else None

@@ -57,7 +57,7 @@ def test_compatible_means_no_document_speaks_against_it(seed: int, draft: int) -
     assert finding.breaks
     if finding.level is Severity.UNKNOWN:
         assert finding.witness is None
-        assert [found.level for found in JSON_SCHEMA.check(reader, writer, "containment-lenient")] == [Severity.WARNING]
+        assert [other.level for other in JSON_SCHEMA.check(reader, writer, "containment-lenient")] == [Severity.WARNING]
         return
     assert finding.witness is not None
     witness = json.loads(finding.witness)

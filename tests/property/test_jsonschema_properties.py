@@ -136,9 +136,9 @@ def test_any_two_schemas_can_be_compared(one: Any, two: Any) -> None:
     old, new = parse(one), parse(two)
     if old is None or new is None:
         return
-    found = list_changes(new, old)
-    assert {change.type for change in found} <= ALL
-    assert bool(JSON_SCHEMA.check(new, old)) is any(change.type not in STRICT for change in found)
+    changes = list_changes(new, old)
+    assert {change.type for change in changes} <= ALL
+    assert bool(JSON_SCHEMA.check(new, old)) is any(change.type not in STRICT for change in changes)
     if not JSON_SCHEMA.check(new, old):
         assert not JSON_SCHEMA.check(new, old, "confluent-lenient")
 

@@ -45,15 +45,17 @@ def _write_topic(chance: random.Random, length: int) -> tuple[list[_Message], Cl
     whole = ClaimIndex("topic")
     whole.reach_end(0)
     for attempt in range(length):
-        seen = _read(ClaimIndex("topic"), topic[: len(topic) - chance.randrange(3)] if chance.random() < 0.5 else topic)
-        seen.reach_end(seen.next_offset)
+        index = _read(
+            ClaimIndex("topic"), topic[: len(topic) - chance.randrange(3)] if chance.random() < 0.5 else topic
+        )
+        index.reach_end(index.next_offset)
         node, offset = chance.choice("AB"), len(topic)
         action = chance.random()
-        if action < 0.5 or seen.head == 0:
-            message = _Message(offset, Claim(seen.head + 1, chance.randint(1, 2), node, attempt))
+        if action < 0.5 or index.head == 0:
+            message = _Message(offset, Claim(index.head + 1, chance.randint(1, 2), node, attempt))
         elif action < 0.75:
-            place = seen.find_place(chance.randint(1, seen.head))
-            count = seen.count_records(place.seq)
+            place = index.find_place(chance.randint(1, index.head))
+            count = index.count_records(place.seq)
             message = _Message(offset, Replacement(place.seq, count, place.origin, place.version + 1, node, attempt))
         elif whole.void:
             message = _Message(offset, None, topic[chance.choice(list(whole.void))].key_bytes)

@@ -30,12 +30,12 @@ def histories(draw: st.DrawFn) -> SubjectHistory:
 
 def _boxes(body: str, kind: str) -> list[tuple[float, float, float, float]]:
     """Left, top, right and bottom of the rectangles of a kind."""
-    found = []
+    boxes = []
     for rect in ET.fromstring(body).iter("rect"):
         if kind in (rect.get("class") or "").split():
             x, y, width, height = (float(rect.get(name) or 0) for name in ("x", "y", "width", "height"))
-            found.append((x, y, x + width, y + height))
-    return found
+            boxes.append((x, y, x + width, y + height))
+    return boxes
 
 
 def _overlap(one: tuple[float, float, float, float], other: tuple[float, float, float, float]) -> bool:
@@ -70,17 +70,17 @@ def test_versions_lie_side_by_side(history: SubjectHistory) -> None:
 def test_every_field_has_one_row(versions: int, fields: int, seed: int, most: int) -> None:
     """Fields keep their order; what is left out is counted; bars do not overlap."""
     lifelines = make_lifelines(versions, fields, seed)
-    shown = select_fields(lifelines, most)
-    assert shown == [field for field in lifelines.fields if field in shown]
-    assert len(shown) == min(most, fields)
+    visible_fields = select_fields(lifelines, most)
+    assert visible_fields == [field for field in lifelines.fields if field in visible_fields]
+    assert len(visible_fields) == min(most, fields)
     picture = draw_field_lifelines(lifelines, most_rows=most)
     texts = [text.text or "" for text in ET.fromstring(picture.body).iter("text")]
     for field in lifelines.fields:
-        assert texts.count(field.path) == (field in shown)
-    hidden = fields - len(shown)
+        assert texts.count(field.path) == (field in visible_fields)
+    hidden = fields - len(visible_fields)
     assert (f"{hidden} more field path{'s' * (hidden != 1)}" in texts) == (hidden > 0)
     bars = [(x + 0.06, y, right - 0.06, bottom) for x, y, right, bottom in _boxes(picture.body, "p-bar")]
-    assert len(bars) == sum(len(field.spans) for field in shown)
+    assert len(bars) == sum(len(field.spans) for field in visible_fields)
     assert not [pair for pair in combinations(bars, 2) if _overlap(*pair)]
 
 

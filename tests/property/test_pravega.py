@@ -209,16 +209,18 @@ class World:
         assert list((await self.read("/v1/groups"))["groups"]) == sorted(oracle.groups)
         for text in range(len(TEXTS)):
             places = await self.client.post("/v1/schemas/addedTo", json=schema(text))
-            found = {name: group.find(text) for name, group in oracle.groups.items()}
-            expected = {name: oracle.groups[name].info(number) for name, number in found.items() if number is not None}
+            numbers = {name: group.find(text) for name, group in oracle.groups.items()}
+            expected = {
+                name: oracle.groups[name].info(number) for name, number in numbers.items() if number is not None
+            }
             assert places.json() == {"groups": expected}
         for name, group in oracle.groups.items():
             path = "/v1/groups/" + name.replace("/", "%2F")
             listed = (await self.read(f"{path}/schemas/versions"))["schemas"]
             assert [row["versionInfo"] for row in listed] == [group.info(number) for number in group.live()]
             latest = {group.info(number)["type"]: group.info(number) for number in group.live()}
-            shown = (await self.read(f"{path}/schemas"))["schemas"]
-            assert {row["versionInfo"]["type"]: row["versionInfo"] for row in shown} == latest
+            schemas = (await self.read(f"{path}/schemas"))["schemas"]
+            assert {row["versionInfo"]["type"]: row["versionInfo"] for row in schemas} == latest
             for number, (text, version) in enumerate(group.rows):
                 by_id = await self.read(f"{path}/schemas/schema/{number}")
                 assert by_id["schemaData"] == schema(text)["schemaData"]
@@ -231,10 +233,10 @@ class World:
 @pytest.fixture(scope="module")
 def world() -> Iterator[World]:
     """One registry for all examples, emptied for each: building an application takes longer than an example."""
-    made = World()
-    yield made
-    made.loop.run_until_complete(made.close())
-    made.loop.close()
+    shared_world = World()
+    yield shared_world
+    shared_world.loop.run_until_complete(shared_world.close())
+    shared_world.loop.close()
 
 
 @given(_beginnings, st.lists(_ops, min_size=10, max_size=25))

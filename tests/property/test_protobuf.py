@@ -33,7 +33,7 @@ def message_members(draw: st.DrawFn, depth: int = 0) -> list[str]:
     """The declarations inside a message: numbered fields in any order, maps, oneofs, nested types, reserved numbers."""
     count = draw(st.integers(0, 6))
     numbers = draw(st.lists(st.integers(1, 5000), min_size=count, max_size=count, unique=True))
-    made: list[str] = []
+    members: list[str] = []
     oneof: list[str] = []
     for position, number in enumerate(numbers):
         name, kind = f"f_{depth}_{position}", draw(st.sampled_from(TYPES))
@@ -42,19 +42,19 @@ def message_members(draw: st.DrawFn, depth: int = 0) -> list[str]:
             st.sampled_from(["", "", " [deprecated = true]", f' [json_name = "j{number}", deprecated = true]'])
         )
         if shape == "map":
-            made.append(f"map<{draw(st.sampled_from(KEYS))}, {kind}> {name} = {number}{option};")
+            members.append(f"map<{draw(st.sampled_from(KEYS))}, {kind}> {name} = {number}{option};")
         elif shape == "oneof":
             oneof.append(f"{kind} {name} = {number}{option};")
         else:
-            made.append(f"{shape}{kind} {name} = {number}{option};")
+            members.append(f"{shape}{kind} {name} = {number}{option};")
     if oneof:
-        made.append(f"oneof o{depth} {{ {' '.join(oneof)} }}")
+        members.append(f"oneof o{depth} {{ {' '.join(oneof)} }}")
     if draw(st.booleans()):
-        made.append(f"reserved {draw(st.integers(6000, 7000))}, 8000 to {draw(st.integers(8001, 9000))};")
+        members.append(f"reserved {draw(st.integers(6000, 7000))}, 8000 to {draw(st.integers(8001, 9000))};")
     if depth < 3:
         bodies = [draw(message_members(depth + 1)) for _ in range(draw(st.integers(0, 2)))]
-        made += [f"message Nested{depth}{index} {{ {' '.join(body)} }}" for index, body in enumerate(bodies)]
-    return draw(st.permutations(made))
+        members += [f"message Nested{depth}{index} {{ {' '.join(body)} }}" for index, body in enumerate(bodies)]
+    return draw(st.permutations(members))
 
 
 @st.composite
@@ -144,11 +144,14 @@ def test_compatible_schemas_read_each_others_data(
 ) -> None:
     """What the ruleset calls compatible can at least be decoded: an example written with one is read with the other."""
     statements, messages = source
-    kept = [data.draw(st.lists(st.sampled_from(body), unique=True)) if body else [] for body in messages]
+    selections = [data.draw(st.lists(st.sampled_from(body), unique=True)) if body else [] for body in messages]
     old = parse_source(source)
     new_source = (
         statements,
-        [[m for m in body if m in keep or m.startswith("message")] for body, keep in zip(messages, kept, strict=True)],
+        [
+            [m for m in body if m in keep or m.startswith("message")]
+            for body, keep in zip(messages, selections, strict=True)
+        ],
     )
     new = parse_source(new_source)
     if not PROTOBUF.check(new, old):

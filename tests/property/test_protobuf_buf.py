@@ -40,14 +40,14 @@ def drawn_pairs() -> dict[int, tuple[Files, Files]]:
 @pytest.fixture(scope="module")
 def parsed_pairs(drawn_pairs: dict[int, tuple[Files, Files]]) -> dict[int, Pair]:
     """The pairs that compile, which nearly all do."""
-    made = {}
+    pairs = {}
     for number, (new, old) in drawn_pairs.items():
         try:
-            made[number] = parse_files(new), parse_files(old)
+            pairs[number] = parse_files(new), parse_files(old)
         except MalformedSchema:
             continue
-    assert len(made) > 0.95 * len(PAIRS)
-    return made
+    assert len(pairs) > 0.95 * len(PAIRS)
+    return pairs
 
 
 @pytest.fixture(scope="module")
@@ -90,8 +90,8 @@ def test_verdicts_are_those_of_buf(module_findings: dict[int, Findings], rules_b
     categories = rules_by_category()
     for number, findings in module_findings.items():
         for category in CATEGORIES:
-            found = list_rules(findings[category])
-            assert found == rules_by_pair[number] & categories[category], f"pair {number}, {category}"
+            rules = list_rules(findings[category])
+            assert rules == rules_by_pair[number] & categories[category], f"pair {number}, {category}"
     assert set().union(*rules_by_pair.values()) == set().union(*categories.values())
 
 
@@ -114,8 +114,8 @@ def test_references_belong_to_the_module(
     categories = rules_by_category()
     for number, findings in schema_findings.items():
         for category in CATEGORIES:
-            found = list_rules(findings[category])
-            assert found == rules_by_pair[number] & categories[category], f"pair {number}, {category}"
+            rules = list_rules(findings[category])
+            assert rules == rules_by_pair[number] & categories[category], f"pair {number}, {category}"
 
 
 def file_names(module: list[ProtobufSchema]) -> set[str]:

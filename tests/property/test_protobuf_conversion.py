@@ -21,12 +21,12 @@ BESIDES = {"OPEN_ENUM", "RESERVED", "TYPE", "SERVICE", "EXTENSION", "OPTION"}
 
 def message_shapes(schema: ProtobufSchema, message: str, *, kinds: bool) -> dict[str, set[tuple[Any, ...]]]:
     """Every message that one leads to, by full name, as its fields; kinds is whether scalar types are told apart."""
-    found: dict[str, set[tuple[Any, ...]]] = {}
+    shapes: dict[str, set[tuple[Any, ...]]] = {}
     todo = [schema.get_message(message)]
     while todo:
         at = todo.pop()
-        if at.full_name not in found:
-            found[at.full_name] = {
+        if at.full_name not in shapes:
+            shapes[at.full_name] = {
                 (
                     *(field.name, field.number, field.is_repeated, field.has_presence, schema.oneof_name(field)),
                     getattr(field.message_type or field.enum_type, "full_name", ""),
@@ -35,7 +35,7 @@ def message_shapes(schema: ProtobufSchema, message: str, *, kinds: bool) -> dict
                 for field in at.fields
             }
             todo += [field.message_type for field in at.fields if field.message_type is not None]
-    return found
+    return shapes
 
 
 @given(models())

@@ -47,8 +47,8 @@ class Server:
         """Register or look up a Protobuf schema, which must succeed."""
         answer = self.send("POST", path, schemaType="PROTOBUF", schema=schema, **body)
         assert answer.status_code == 200, f"{path}: {answer.text}\n{schema}"
-        made: dict[str, Any] = answer.json()
-        return made
+        result: dict[str, Any] = answer.json()
+        return result
 
     def close(self) -> None:
         """End the node."""
@@ -59,17 +59,17 @@ class Server:
 @pytest.fixture(scope="module")
 def server() -> Iterator[Server]:
     """A server for all tests of the module."""
-    made = Server()
-    yield made
-    made.close()
+    shared_server = Server()
+    yield shared_server
+    shared_server.close()
 
 
 def assert_found(server: Server, subject: str, forms: list[str], schema_id: int, *queries: str) -> None:
     """Every form is found as the one version of the subject."""
     for form in forms:
         for query in queries:
-            found = server.send_schema(f"/subjects/{subject}{query}", form)
-            assert (found["id"], found["version"]) == (schema_id, 1), f"{query}\n{form}"
+            result = server.send_schema(f"/subjects/{subject}{query}", form)
+            assert (result["id"], result["version"]) == (schema_id, 1), f"{query}\n{form}"
 
 
 def list_forms(source: bytes) -> list[str]:
@@ -86,17 +86,19 @@ def test_every_form_of_a_schema_is_found(server: Server, source: tuple[list[str]
     """lookup(parse∘print(x)) is x from source and descriptor, with and without normalize, registered or imported."""
     forms = list_forms(source_text(source))
     plain, normalized, imported = (server.new_subject() for _ in range(3))
-    made = server.send_schema(f"/subjects/{plain}/versions", forms[first])
-    assert_found(server, plain, [*forms, made["schema"]], made["id"], "", "?normalize=true")
+    registration = server.send_schema(f"/subjects/{plain}/versions", forms[first])
+    assert_found(server, plain, [*forms, registration["schema"]], registration["id"], "", "?normalize=true")
     assert server.send_schema(f"/subjects/{plain}/versions", forms[0])["version"] == 1
 
-    made = server.send_schema(f"/subjects/{normalized}/versions?normalize=true", forms[first])
-    assert_found(server, normalized, [*forms, made["schema"]], made["id"], "?normalize=true")
+    registration = server.send_schema(f"/subjects/{normalized}/versions?normalize=true", forms[first])
+    assert_found(server, normalized, [*forms, registration["schema"]], registration["id"], "?normalize=true")
 
     assert server.send("PUT", f"/mode/{imported}", mode="IMPORT").status_code == 200
-    made = server.send_schema(f"/subjects/{imported}/versions", forms[first], id=1_000_000 + made["id"], version=1)
+    registration = server.send_schema(
+        f"/subjects/{imported}/versions", forms[first], id=1_000_000 + registration["id"], version=1
+    )
     assert server.send("PUT", f"/mode/{imported}", mode="READWRITE").status_code == 200
-    assert_found(server, imported, forms, made["id"], "", "?normalize=true")
+    assert_found(server, imported, forms, registration["id"], "", "?normalize=true")
 
 
 STORED_ORDER = (
@@ -143,10 +145,10 @@ def test_what_confluent_stores_can_be_migrated(server: Server, case: str) -> Non
     subject = server.new_subject()
     schema_id = 5_000_000 + int(subject[1:])
     assert server.send("PUT", f"/mode/{subject}", mode="IMPORT").status_code == 200
-    made = server.send_schema(f"/subjects/{subject}/versions", stored, id=schema_id, version=7)
+    registration = server.send_schema(f"/subjects/{subject}/versions", stored, id=schema_id, version=7)
     assert server.send("PUT", f"/mode/{subject}", mode="READWRITE").status_code == 200
-    shown = server.send("GET", f"/subjects/{subject}/versions/7").json()
-    assert (shown["id"], shown["schema"], shown["guid"]) == (schema_id, stored, made["guid"])
+    version = server.send("GET", f"/subjects/{subject}/versions/7").json()
+    assert (version["id"], version["schema"], version["guid"]) == (schema_id, stored, registration["guid"])
     for query in ("", "?normalize=true"):
         if case in UNCHECKED:
             server.send("PUT", f"/config/{subject}", validateNewSchemas=False)
@@ -156,4 +158,4 @@ def test_what_confluent_stores_can_be_migrated(server: Server, case: str) -> Non
     assert (again["id"], again["version"]) == (schema_id, 7)
     if case not in {*UNCHECKED, "entries of a map"}:
         other = server.send_schema(f"/subjects/{server.new_subject()}/versions", original)
-        assert (other["schema"], other["guid"]) == (stored, made["guid"])
+        assert (other["schema"], other["guid"]) == (stored, registration["guid"])

@@ -108,7 +108,7 @@ def test_conflicts_leave_everybody_alone(topology: list[tuple[int, int]], histor
         authorities: dict[Any, set[str]] = {}
         for row in registry.list_versions():
             authorities.setdefault(row.place, set()).add(row.authority)
-        assert all(len(found) == 1 for found in authorities.values())
+        assert all(len(owners) == 1 for owners in authorities.values())
 
 
 @settings(max_examples=100, deadline=None)

@@ -39,9 +39,9 @@ def test_identity_on_avro_data(schema: Any) -> None:
     before = deepcopy(value)
     visited: list[FieldLocation] = []
 
-    def visit(place: FieldLocation, found: Any) -> Any:
+    def visit(place: FieldLocation, field_value: Any) -> Any:
         visited.append(place)
-        return found
+        return field_value
 
     after = avro_walk(parsed)(CONTEXT, visit, value)
     assert after == value == before
@@ -79,7 +79,7 @@ def test_identity_on_json_values(members: Any, value: Any) -> None:
         assume(False)
     before = deepcopy(value)
     try:
-        after = json_walk(parsed)(CONTEXT, lambda _, found: found, value)
+        after = json_walk(parsed)(CONTEXT, lambda _, field_value: field_value, value)
     except SteleError as error:
         after = value if "nested deeper" in str(error) else error
     assert after == value == before

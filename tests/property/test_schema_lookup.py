@@ -61,8 +61,8 @@ class Answers:
         body = {"schema": text, "schemaType": self.schema_type, **members}
         answer = self.http.post(target, json=body)
         assert answer.status_code == 200, (target, text, answer.text)
-        found: dict[str, Any] = answer.json()
-        return found
+        result: dict[str, Any] = answer.json()
+        return result
 
     def register(self, text: str, *, normalize: bool = False, **members: Any) -> dict[str, Any]:
         """Register a schema."""
@@ -80,8 +80,8 @@ class Answers:
         """Every text is the schema that is known, for a lookup and for a registration, with normalize and without."""
         for text in texts:
             for normalize in spellings:
-                found = self.look_up(text, normalize=normalize)
-                assert (found["id"], found["version"], found["guid"]) == (known["id"], known["version"], known["guid"])
+                match = self.look_up(text, normalize=normalize)
+                assert (match["id"], match["version"], match["guid"]) == (known["id"], known["version"], known["guid"])
                 again = self.register(text, normalize=normalize)
                 assert (again["id"], again["version"]) == (known["id"], known["version"])
         assert self.http.get("/subjects/s/versions").json() == [known["version"]]

@@ -142,21 +142,23 @@ class World:
     async def agrees(self, model: Model, name: str) -> None:
         """Every read of a subject says what the model says."""
         live, path = model.live(name), name.replace("/", "%2F")
-        shown = 200 if model.is_visible(name) else 404
+        status = 200 if model.is_visible(name) else 404
         listed = await self.repo.get(f"/avro1124/schemas/{path}")
-        assert listed.status_code == shown
+        assert listed.status_code == status
         rows = await self.repo.get(f"/schema-repo/{path}/all", headers={"accept": "application/json"})
-        assert rows.status_code == shown
-        if shown == 200:
+        assert rows.status_code == status
+        if status == 200:
             assert listed.text == "".join(f"{number}\n" for number in live)
             assert rows.json() == [{"id": str(n - 1), "schema": text} for n, text in reversed(live.items())]
         newest = await self.repo.get(f"/schema-repo/{path}/latest")
         assert newest.status_code == (200 if live else 404)
         assert not live or newest.text == f"{max(live) - 1}\t{live[max(live)]}"
         for number in range(1, len(model.rows.get(name, [])) + 2):
-            found = await self.repo.get(f"/schema-repo/{path}/id/{number - 1}")
+            response = await self.repo.get(f"/schema-repo/{path}/id/{number - 1}")
             assert (
-                (found.status_code, found.text) == (200, live[number]) if number in live else found.status_code == 404
+                (response.status_code, response.text) == (200, live[number])
+                if number in live
+                else response.status_code == 404
             )
         versions = await self.plain.get(f"/subjects/{path}/versions")
         assert (versions.json() == list(live)) if live else versions.status_code == 404
@@ -198,9 +200,9 @@ def test_three_dialects_tell_of_one_registry(world: tuple[World, Run], drawn: li
         model = Model()
         for op in drawn:
             status, body = model.predict_answer(op)
-            told = await there.perform(op)
-            assert told[0] == status, (op, told)
-            assert not body or told[1] == body, (op, told)
+            answer = await there.perform(op)
+            assert answer[0] == status, (op, answer)
+            assert not body or answer[1] == body, (op, answer)
             await there.agrees(model, op.name)
         groups = "".join(f"{name}\n" for name in sorted(model.rows) if model.is_visible(name))
         assert (await there.repo.get("/avro1124/schemas")).text == groups

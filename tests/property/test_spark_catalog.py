@@ -50,10 +50,12 @@ def test_the_tables_are_the_state(drawn: Sequence[cmd.Command], share: float) ->
         for subject in space.subjects.values()
         for version in subject.versions
     }
-    found = {(known.entry.namespace, known.entry.subject, known.entry.version): known for known in history.versions()}
-    assert found.keys() == versions.keys()
+    history_versions = {
+        (known.entry.namespace, known.entry.subject, known.entry.version): known for known in history.versions()
+    }
+    assert history_versions.keys() == versions.keys()
     for place, version in versions.items():
-        known = found[place]
+        known = history_versions[place]
         assert known.entry.schema_id == version.schema.schema_id
         assert known.sha256 == version.content.sha.hex()
         assert known.deleted == (version.state is VersionState.SOFT_DELETED)

@@ -74,30 +74,30 @@ def test_models_come_back_the_same_from_metadata(model: Model) -> None:
     again, losses = from_spark(struct, name=root.name)
     if any(loss.what in {"NAME", "MAP"} for loss in losses):
         return
-    found = again.types[root.name]
-    assert isinstance(found, RecordType)
-    assert [(f.name, f.number, f.aliases, f.doc, f.required) for f in found.fields] == [
+    record = again.types[root.name]
+    assert isinstance(record, RecordType)
+    assert [(f.name, f.number, f.aliases, f.doc, f.required) for f in record.fields] == [
         (f.name, f.number, f.aliases, f.doc, f.required) for f in root.fields
     ]
-    assert [f.default for f in found.fields] == [f.default for f in root.fields]
-    assert [(f.nullable, f.constraints) for f in found.fields] == [(f.nullable, f.constraints) for f in root.fields]
+    assert [f.default for f in record.fields] == [f.default for f in root.fields]
+    assert [(f.nullable, f.constraints) for f in record.fields] == [(f.nullable, f.constraints) for f in root.fields]
     if "\\ud" not in repr(model):  # half a character has no UTF-8, so no note can hold it
-        assert [f.type for f in found.fields] == [f.type for f in root.fields]
+        assert [f.type for f in record.fields] == [f.type for f in root.fields]
 
 
 def _columns(struct: t.StructType) -> list[t.StructField]:
-    found: list[t.StructField] = []
+    columns: list[t.StructField] = []
     todo: list[t.DataType] = [struct]
     while todo:
         kind = todo.pop()
         if isinstance(kind, t.StructType):
-            found += kind.fields
+            columns += kind.fields
             todo += [field.dataType for field in kind.fields]
         elif isinstance(kind, t.ArrayType):
             todo.append(kind.elementType)
         elif isinstance(kind, t.MapType):
             todo += [kind.keyType, kind.valueType]
-    return found
+    return columns
 
 
 def _has_odd_keys(model: Model) -> bool:

@@ -107,7 +107,7 @@ values: st.SearchStrategy[Value] = st.recursive(
 def field_lists(draw: st.DrawFn, depth: int = 0) -> tuple[ThriftField, ...]:
     """Fields with ids or without, which are counted down from the last one that is not positive."""
     following = -1
-    made = []
+    fields = []
     for _ in range(draw(st.integers(0, 3))):
         implicit = draw(st.booleans())
         number = following if implicit else draw(st.integers(-20, 20))
@@ -127,20 +127,20 @@ def field_lists(draw: st.DrawFn, depth: int = 0) -> tuple[ThriftField, ...]:
             annotations=draw(annotations),
             doc=draw(docs),
         )
-        made.append(field)
-    return tuple(made)
+        fields.append(field)
+    return tuple(fields)
 
 
 @st.composite
 def enum_values(draw: st.DrawFn) -> tuple[EnumValue, ...]:
     """Values with numbers or without, which are counted up from the one before."""
     number = -1
-    made = []
+    members = []
     for name in draw(st.lists(names, max_size=3)):
         implicit = draw(st.booleans())
         number = number + 1 if implicit else draw(st.integers(-(2**31), 2**31 - 5))
-        made.append(EnumValue(name, number, implicit, draw(annotations), draw(docs)))
-    return tuple(made)
+        members.append(EnumValue(name, number, implicit, draw(annotations), draw(docs)))
+    return tuple(members)
 
 
 functions = st.builds(
@@ -205,7 +205,7 @@ def test_noise_is_no_schema(text: bytes) -> None:
 def struct_bodies(draw: st.DrawFn, kinds: list[str], *, union: bool = False) -> str:
     """The fields of a struct of types from kinds, with defaults that fit."""
     ids = draw(st.lists(st.integers(1, 30), min_size=1 if union else 0, max_size=4, unique=True))
-    made = []
+    fields = []
     for number in ids:
         kind = draw(st.sampled_from(kinds))
         if draw(st.integers(0, 3)) == 0:
@@ -213,8 +213,8 @@ def struct_bodies(draw: st.DrawFn, kinds: list[str], *, union: bool = False) -> 
             kind = shape.format(kind, kind)
         word = "" if union else draw(st.sampled_from(["", "", "optional ", "required "]))
         default = f" = {draw(st.integers(0, 9))}" if kind in {"i32", "Id", "i64"} and draw(st.booleans()) else ""
-        made.append(f"{number}: {word}{kind} f{number}{'' if union else default}")
-    return ", ".join(made)
+        fields.append(f"{number}: {word}{kind} f{number}{'' if union else default}")
+    return ", ".join(fields)
 
 
 @st.composite
@@ -317,11 +317,11 @@ def schemas_with_data(draw: st.DrawFn) -> tuple[str, Any]:
 
 
 @given(schemas_with_data())
-def test_data_come_back(made: tuple[str, Any]) -> None:
+def test_data_come_back(sample: tuple[str, Any]) -> None:
     """Decoding undoes encoding, and what fits is valid."""
-    codec = THRIFT.codec(parse_schema(made[0]))
-    assert codec.validate(made[1]) == []
-    assert codec.decode(codec.encode(made[1])) == made[1]
+    codec = THRIFT.codec(parse_schema(sample[0]))
+    assert codec.validate(sample[1]) == []
+    assert codec.decode(codec.encode(sample[1])) == sample[1]
 
 
 @given(schemas())
@@ -333,17 +333,17 @@ def test_examples_fit(text: str) -> None:
 
 
 @given(schemas_with_data(), schemas())
-def test_compatible_schemas_read_data(made: tuple[str, Any], other: str) -> None:
+def test_compatible_schemas_read_data(sample: tuple[str, Any], other: str) -> None:
     """Where `thrift-wire` has nothing to say, data of the one schema is read with the other."""
-    writer, reader = parse_schema(made[0]), parse_schema(other)
+    writer, reader = parse_schema(sample[0]), parse_schema(other)
     if not THRIFT.check(reader, writer):
-        THRIFT.codec(writer, reader).decode(THRIFT.codec(writer).encode(made[1]))
+        THRIFT.codec(writer, reader).decode(THRIFT.codec(writer).encode(sample[1]))
 
 
 @given(schemas_with_data(), st.data())
-def test_changed_schemas_read_data(made: tuple[str, Any], data: st.DataObject) -> None:
+def test_changed_schemas_read_data(sample: tuple[str, Any], data: st.DataObject) -> None:
     """The same for small changes, which are compatible far more often than unrelated schemas."""
-    document = parse_document(made[0])
+    document = parse_document(sample[0])
     changed = []
     for each in document.definitions:
         if isinstance(each, ThriftStruct) and each.fields:
@@ -352,13 +352,16 @@ def test_changed_schemas_read_data(made: tuple[str, Any], data: st.DataObject) -
             changed.append(replace(each, fields=change(each.fields, at)))
         else:
             changed.append(each)
-    writer, reader = parse_schema(made[0]), parse_schema(print_document(replace(document, definitions=tuple(changed))))
+    writer, reader = (
+        parse_schema(sample[0]),
+        parse_schema(print_document(replace(document, definitions=tuple(changed)))),
+    )
     codec = THRIFT.codec(writer, reader)
-    encoded = codec.encode(made[1])
+    encoded = codec.encode(sample[1])
     if not THRIFT.check(reader, writer):
-        found = codec.decode(encoded)
+        datum = codec.decode(encoded)
         known = {field.name for field in reader.find_struct().fields}
-        assert {name for name in made[1] if name in known} <= set(found)
+        assert {name for name in sample[1] if name in known} <= set(datum)
 
 
 def _keep_fields(fields: tuple[ThriftField, ...], at: int) -> tuple[ThriftField, ...]:
@@ -382,18 +385,18 @@ _retype = _change_members(type=BaseType("i32"), default=None)
 
 
 @given(schemas_with_data(), st.data())
-def test_damaged_data(made: tuple[str, Any], data: st.DataObject) -> None:
+def test_damaged_data(sample: tuple[str, Any], data: st.DataObject) -> None:
     """Bytes that are cut or changed are a datum that can be written again, or refused."""
-    codec = THRIFT.codec(parse_schema(made[0]))
-    encoded = bytearray(codec.encode(made[1]))
+    codec = THRIFT.codec(parse_schema(sample[0]))
+    encoded = bytearray(codec.encode(sample[1]))
     at = data.draw(st.integers(0, len(encoded) - 1))
     encoded[at : at + data.draw(st.integers(0, 3))] = data.draw(st.binary(max_size=3))
     broken = catch_refusal(lambda: codec.decode(bytes(encoded)), DecodeError)
     if broken is not None:
         assert broken.offset is not None
         return
-    found = codec.decode(bytes(encoded))
-    error = catch_refusal(lambda: codec.encode(found), EncodeError)
+    datum = codec.decode(bytes(encoded))
+    error = catch_refusal(lambda: codec.encode(datum), EncodeError)
     # What can be read and not written: a set with an item twice, a union whose member is not known.
     assert error is None or "twice" in str(error) or "0 members" in str(error)
 
@@ -437,9 +440,9 @@ def to_comparable(schema: ThriftSchema, kind: ThriftType, value: Any) -> Any:
 
 
 @given(schemas_with_data())
-def test_another_library_reads_the_same(made: tuple[str, Any]) -> None:
+def test_another_library_reads_the_same(sample: tuple[str, Any]) -> None:
     """thriftpy2 reads our bytes as the same datum and writes bytes that we read as the same datum."""
-    text, datum = made
+    text, datum = sample
     schema = parse_schema(text)
     codec = THRIFT.codec(schema)
     theirs = load_thriftpy_module(text).S()

@@ -92,6 +92,6 @@ def test_a_cache_never_invents_or_outgrows(steps: list[tuple[int, str]], capacit
                 cache.forget_after_write(Effect.DELETE)
                 model.clear()
             case _:
-                found = cache.get(key)
-                assert found == model.get(key) or not isinstance(found, int)
+                answer = cache.get(key)
+                assert answer == model.get(key) or not isinstance(answer, int)
     assert sum(isinstance(cache.get(key), int) for key in range(6)) <= capacity

@@ -47,13 +47,13 @@ VERSIONS = (V1, V2, V3)
 
 def datum(version: int, number: int) -> dict[str, Any]:
     """A record of a version, 1 to 3."""
-    found: dict[str, Any] = {"id": number, "place": {"city": f"city {number}"}, "tags": ["a"] * (number % 3)}
+    record: dict[str, Any] = {"id": number, "place": {"city": f"city {number}"}, "tags": ["a"] * (number % 3)}
     if version > 1:
-        found["at"] = 1_700_000_000_000 + number
+        record["at"] = 1_700_000_000_000 + number
     if version > 2:
-        found["place"]["country"] = "NO"
-        found |= {"note": f"note {number}", "places": {"home": {"city": "here", "country": None}}}
-    return found
+        record["place"]["country"] = "NO"
+        record |= {"note": f"note {number}", "places": {"home": {"city": "here", "country": None}}}
+    return record
 
 
 def frame_record(document: Any, value: Any, schema_id: int) -> bytes:

@@ -32,11 +32,11 @@ def main() -> None:
     session.sql(f"USE {database}")
     stop, type(session).stop = type(session).stop, lambda self: None  # a run would end the session
 
-    def answer(asked: dict[str, Any]) -> dict[str, Any]:
-        if "sql" in asked:
-            return {"rows": [row.asDict(recursive=True) for row in session.sql(asked["sql"]).collect()]}
+    def answer(request: dict[str, Any]) -> dict[str, Any]:
+        if "sql" in request:
+            return {"rows": [row.asDict(recursive=True) for row in session.sql(request["sql"]).collect()]}
         try:
-            cli.run(Path(asked["run"]), asked["full_refresh"], False, [], False)
+            cli.run(Path(request["run"]), request["full_refresh"], False, [], False)
         except (PySparkException, SteleError) as error:
             return {"error": f"{type(error).__name__}: {error}".partition("\n\tat ")[0]}
         return {"error": ""}

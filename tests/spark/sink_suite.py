@@ -81,10 +81,10 @@ def dying(step: Step, *, before: bool) -> Iterator[None]:
         calls += 1
         if calls == step.call and before:
             raise Crash
-        found = original(*arguments, **named)
+        result = original(*arguments, **named)
         if calls == step.call:
             raise Crash
-        return found
+        return result
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(step.place, step.name, call)
@@ -161,8 +161,8 @@ class SinkSuite:
         assert columns is not None
         assert columns.simpleString() == StructType.fromDDL(THINGS).simpleString()
         table.append_batch(spark.createDataFrame([tuple(row.values()) for row in things()], columns), "app", 0)
-        found = table.read_table().orderBy("id").collect()
-        assert [row.asDict(recursive=True) for row in found] == things()
+        rows = table.read_table().orderBy("id").collect()
+        assert [row.asDict(recursive=True) for row in rows] == things()
         assert open_table().read_table().count() == len(things())
 
     def test_a_batch_is_in_the_table_once(self, spark: SparkSession, open_table: Callable[[], Sink]) -> None:
@@ -281,16 +281,16 @@ class SinkSuite:
         wanted = "id bigint, new string, spot struct<town: string, zip: int>, l array<struct<b: int>>"
         if not table.capabilities.rename:
             grow(table, wanted, former=former, renames="rename")
-            found = table.read_table().collect()[0]
-            assert (found.old, found.new, found.place[0], found.spot) == ("x", None, "Oslo", None)
+            row = table.read_table().collect()[0]
+            assert (row.old, row.new, row.place[0], row.spot) == ("x", None, "Oslo", None)
             return
         grow(table, wanted, former=former)
         columns = open_table().load_columns()
         assert columns is not None
         assert columns.names == ["id", "new", "spot", "l"]
         table.append_batch(spark.createDataFrame([(2, "y", ("Bergen", 5), [(2,)])], columns), "app", 1)
-        found = [row.asDict(recursive=True) for row in table.read_table().orderBy("id").collect()]
-        assert found == [
+        rows = [row.asDict(recursive=True) for row in table.read_table().orderBy("id").collect()]
+        assert rows == [
             {"id": 1, "new": "x", "spot": {"town": "Oslo", "zip": None}, "l": [{"b": 1}]},
             {"id": 2, "new": "y", "spot": {"town": "Bergen", "zip": 5}, "l": [{"b": 2}]},
         ]

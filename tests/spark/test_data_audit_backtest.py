@@ -47,37 +47,37 @@ def frame(spark: SparkSession) -> DataFrame:
 
 def test_rules_and_records_say_no(spark: SparkSession, three: LocalRegistry) -> None:
     """A narrower schema is refused by rule for the id with longs, and exactly its records are not read."""
-    found = backtest(frame(spark), schema=NARROW, subject=SUBJECT, registry=three.url, position=["offset"], examples=2)
-    assert (found.records, found.decoded, found.tombstones) == (10, 10, 1)
-    assert [(it.id, it.records, it.verdict) for it in found.comparisons] == [
+    result = backtest(frame(spark), schema=NARROW, subject=SUBJECT, registry=three.url, position=["offset"], examples=2)
+    assert (result.records, result.decoded, result.tombstones) == (10, 10, 1)
+    assert [(it.id, it.records, it.verdict) for it in result.comparisons] == [
         ("1", 5, "compatible"),
         ("3", 3, "incompatible"),
         ("99", 1, "unknown"),
     ]
-    assert found.comparisons[1].findings[0].path == "/fields/0/type"
-    assert (found.broken_records, found.damaged_records, found.incompatible_ids) == (3, 3, ["3"])
-    assert [(it.id, it.records) for it in found.failures if not it.damaged] == [("3", 3)]
-    assert {it.id: it.reason for it in found.failures if it.damaged} == {
+    assert result.comparisons[1].findings[0].path == "/fields/0/type"
+    assert (result.broken_records, result.damaged_records, result.incompatible_ids) == (3, 3, ["3"])
+    assert [(it.id, it.records) for it in result.failures if not it.damaged] == [("3", 3)]
+    assert {it.id: it.reason for it in result.failures if it.damaged} == {
         "": "no frame: the first byte must be 0, followed by a schema id of four bytes",
         "1": "the record ends inside a value",
         "99": "unknown schema id 99",
     }
-    shown = {it.id: [] for it in found.examples}
-    for it in found.examples:
-        shown[it.id].append(json.loads(it.position)["offset"])
-    assert shown == {"": [10], "1": [8], "3": [4, 5], "99": [9]}
-    assert next(it.hex for it in found.examples if it.id == "") == "7b7d"
-    assert not found.has_passed(allow_damaged=True)
-    assert "the rules refuse id 3, 3 records not read, 3 records damaged" in found.report().verdict
+    offsets_by_id = {it.id: [] for it in result.examples}
+    for it in result.examples:
+        offsets_by_id[it.id].append(json.loads(it.position)["offset"])
+    assert offsets_by_id == {"": [10], "1": [8], "3": [4, 5], "99": [9]}
+    assert next(it.hex for it in result.examples if it.id == "") == "7b7d"
+    assert not result.has_passed(allow_damaged=True)
+    assert "the rules refuse id 3, 3 records not read, 3 records damaged" in result.report().verdict
 
 
 def test_a_good_schema_passes_but_for_damage(spark: SparkSession, three: LocalRegistry) -> None:
     """The newest version reads all that can be read; a sample decodes a part and still sees every id."""
-    found = backtest(frame(spark), schema=json.dumps(V3), subject=SUBJECT, registry=three.url, sample=0.4, seed=3)
-    assert found.broken_records == 0
-    assert found.has_passed(allow_damaged=True)
-    assert 0 < found.decoded < found.records == 10
-    assert [it.id for it in found.comparisons] == ["1", "3", "99"]
+    result = backtest(frame(spark), schema=json.dumps(V3), subject=SUBJECT, registry=three.url, sample=0.4, seed=3)
+    assert result.broken_records == 0
+    assert result.has_passed(allow_damaged=True)
+    assert 0 < result.decoded < result.records == 10
+    assert [it.id for it in result.comparisons] == ["1", "3", "99"]
 
 
 def test_json_is_validated_by_the_proposed_schema(spark: SparkSession, registry: LocalRegistry) -> None:
@@ -86,9 +86,9 @@ def test_json_is_validated_by_the_proposed_schema(spark: SparkSession, registry:
     rows = [(b"\0\0\0\0\1" + text,) for text in (b'{"a": 1}', b'{"a": -1}', b"{}", b"{")]
     proposed = json.dumps({"type": "object", "properties": {"a": {"type": "integer", "minimum": 0}}})
     df = spark.createDataFrame(rows, "value binary")
-    found = backtest(df, schema=proposed, subject="docs-value", registry=registry.url)
-    assert (found.broken_records, found.damaged_records) == (1, 1)
-    assert found.comparisons[0].verdict == "incompatible"
+    result = backtest(df, schema=proposed, subject="docs-value", registry=registry.url)
+    assert (result.broken_records, result.damaged_records) == (1, 1)
+    assert result.comparisons[0].verdict == "incompatible"
 
 
 def test_bad_questions(spark: SparkSession, three: LocalRegistry) -> None:
@@ -110,11 +110,11 @@ def test_the_command(
     pq.write_table(pa.table({"value": pa.array(STORED[:8], pa.binary())}), tmp_path / "records.parquet")
     for name, text in (("bad", NARROW), ("good", json.dumps(V3))):
         (tmp_path / f"{name}.avsc").write_text(text)
-    given = ["--registry", three.url, "--data", str(tmp_path / "records.parquet"), "--subject", SUBJECT]
-    given += ["--engine", "python", "-o", "json"]
-    done = CliRunner().invoke(app, ["backtest", str(tmp_path / "bad.avsc"), *given])
+    options = ["--registry", three.url, "--data", str(tmp_path / "records.parquet"), "--subject", SUBJECT]
+    options += ["--engine", "python", "-o", "json"]
+    done = CliRunner().invoke(app, ["backtest", str(tmp_path / "bad.avsc"), *options])
     assert done.exit_code == 1, done.output
     first = json.loads(done.stdout)["examples"][0]
     assert json.loads(first["position"]) == {"file": "records.parquet", "row": 4}
-    assert CliRunner().invoke(app, ["backtest", str(tmp_path / "good.avsc"), *given]).exit_code == 0
-    assert CliRunner().invoke(app, ["backtest", str(tmp_path / "absent.avsc"), *given]).exit_code == 2
+    assert CliRunner().invoke(app, ["backtest", str(tmp_path / "good.avsc"), *options]).exit_code == 0
+    assert CliRunner().invoke(app, ["backtest", str(tmp_path / "absent.avsc"), *options]).exit_code == 2

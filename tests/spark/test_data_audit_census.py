@@ -60,27 +60,29 @@ def frame(spark: SparkSession) -> DataFrame:
 
 def test_counts_versions_and_faults(spark: SparkSession, three: LocalRegistry) -> None:
     """Every record is counted once: by id, as damaged, unknown, unframed or tombstone; versions get their verdicts."""
-    found = census(frame(spark), subject=SUBJECT, registry=three.url, timestamp="at")
-    assert (found.records, found.tombstones, found.subjects) == (11, 1, (SUBJECT,))
-    assert [(it.id, it.known, it.places, it.records) for it in found.ids] == [
+    result = census(frame(spark), subject=SUBJECT, registry=three.url, timestamp="at")
+    assert (result.records, result.tombstones, result.subjects) == (11, 1, (SUBJECT,))
+    assert [(it.id, it.known, it.places, it.records) for it in result.ids] == [
         ("1", True, (f"{SUBJECT} v1",), 6),
         ("3", True, (f"{SUBJECT} v3",), 3),
         ("99", False, (), 1),
     ]
-    assert found.unknown_ids == ["99"]
-    assert found.unframed == {"2 bytes are too few for a frame: magic byte and id take 5": 1}
-    assert found.ids[0].unreadable == {"the record ends inside a value": 1}
-    assert found.bytes == sum(len(value) for _, value in make_records() if value is not None)
-    assert [(it.version, it.safe, it.records) for it in found.versions] == [(1, False, 6), (2, True, 0), (3, False, 3)]
-    assert found.versions[0].why == "not safe: 6 records, last seen 2023-11-18T00:00:00Z"
-    assert found.versions[1].why.startswith("safe to delete: no record here needs it; 2 records here could not be told")
-    assert not found.is_clean
+    assert result.unknown_ids == ["99"]
+    assert result.unframed == {"2 bytes are too few for a frame: magic byte and id take 5": 1}
+    assert result.ids[0].unreadable == {"the record ends inside a value": 1}
+    assert result.bytes == sum(len(value) for _, value in make_records() if value is not None)
+    assert [(it.version, it.safe, it.records) for it in result.versions] == [(1, False, 6), (2, True, 0), (3, False, 3)]
+    assert result.versions[0].why == "not safe: 6 records, last seen 2023-11-18T00:00:00Z"
+    assert result.versions[1].why.startswith(
+        "safe to delete: no record here needs it; 2 records here could not be told"
+    )
+    assert not result.is_clean
 
 
 def test_fields_are_those_of_the_records(spark: SparkSession, three: LocalRegistry) -> None:
     """A field that is null everywhere is told, one inside a record too; what is set is not."""
-    found = census(frame(spark), subject=SUBJECT, registry=three.url)
-    one, three_ = found.ids[0], found.ids[1]
+    result = census(frame(spark), subject=SUBJECT, registry=three.url)
+    one, three_ = result.ids[0], result.ids[1]
     assert {field.path: (field.present, field.of) for field in one.fields} == {
         "id": (5, 5),
         "place": (5, 5),
@@ -94,11 +96,11 @@ def test_fields_are_those_of_the_records(spark: SparkSession, three: LocalRegist
 
 def test_days_make_the_plot(spark: SparkSession, three: LocalRegistry) -> None:
     """Records are counted by day and id; first and last are exact."""
-    found = census(frame(spark), subject=SUBJECT, registry=three.url, timestamp="at", fields=False)
-    assert found.days["2023-11-14"] == {"1": 2, "99": 1}
-    assert found.days["2023-12-04"] == {"3": 3}
-    assert (found.ids[0].first, found.ids[0].last) == ("2023-11-14T00:00:00Z", "2023-11-18T00:00:00Z")
-    assert found.ids[0].fields == (), "frames alone were looked at"
+    result = census(frame(spark), subject=SUBJECT, registry=three.url, timestamp="at", fields=False)
+    assert result.days["2023-11-14"] == {"1": 2, "99": 1}
+    assert result.days["2023-12-04"] == {"3": 3}
+    assert (result.ids[0].first, result.ids[0].last) == ("2023-11-14T00:00:00Z", "2023-11-18T00:00:00Z")
+    assert result.ids[0].fields == (), "frames alone were looked at"
 
 
 def test_without_a_subject_ids_say_where_they_are(spark: SparkSession, three: LocalRegistry) -> None:
@@ -107,9 +109,9 @@ def test_without_a_subject_ids_say_where_they_are(spark: SparkSession, three: Lo
         ResolvedSchema(json.dumps(document), id=number, subject=SUBJECT, version=number)
         for number, document in enumerate((V1, V2, V3), 1)
     )
-    found = census(frame(spark), registry=SchemaSnapshot(schemas))
-    assert [(it.id, it.places) for it in found.ids][:2] == [("1", (f"{SUBJECT} v1",)), ("3", (f"{SUBJECT} v3",))]
-    assert found.versions == ()
+    result = census(frame(spark), registry=SchemaSnapshot(schemas))
+    assert [(it.id, it.places) for it in result.ids][:2] == [("1", (f"{SUBJECT} v1",)), ("3", (f"{SUBJECT} v3",))]
+    assert result.versions == ()
     del three
 
 
@@ -120,10 +122,10 @@ def test_formats_and_wires_beside_the_usual_ones(spark: SparkSession, registry: 
     guid = b"\1" + UUID(registry.get_guid(number)).bytes
     rows = [(b'{"a": 1}', [("__value_schema_id", guid)]), (b'{"b": "x"}', [("__value_schema_id", guid)])]
     df = spark.createDataFrame(rows, "value binary, headers array<struct<key: string, value: binary>>")
-    found = census(df, subject="docs-value", registry=registry.url, wire="confluent-header", headers="headers")
-    assert [(it.id, it.records, it.never_set) for it in found.ids] == [(registry.get_guid(number), 2, ["b"])]
-    assert sum(found.ids[0].unreadable.values()) == 1
-    assert found.versions[0].records == 2
+    result = census(df, subject="docs-value", registry=registry.url, wire="confluent-header", headers="headers")
+    assert [(it.id, it.records, it.never_set) for it in result.ids] == [(registry.get_guid(number), 2, ["b"])]
+    assert sum(result.ids[0].unreadable.values()) == 1
+    assert result.versions[0].records == 2
 
 
 def test_bad_questions(spark: SparkSession, three: LocalRegistry, tmp_path: Path) -> None:
@@ -169,16 +171,16 @@ class TestCommand:
         )
         pq.write_table(table, tmp_path / "records.parquet")
         page = tmp_path / "census.html"
-        given = ["census", "--registry", three.url, "--data", str(tmp_path / "records.parquet"), "--subject", SUBJECT]
-        given += ["--engine", "python"]
-        told = CliRunner().invoke(app, [*given, "--timestamp", "at", "-o", "json"])
-        assert told.exit_code == 0, told.output
-        answer = json.loads(told.stdout)
+        command = ["census", "--registry", three.url, "--data", str(tmp_path / "records.parquet"), "--subject", SUBJECT]
+        command += ["--engine", "python"]
+        json_result = CliRunner().invoke(app, [*command, "--timestamp", "at", "-o", "json"])
+        assert json_result.exit_code == 0, json_result.output
+        answer = json.loads(json_result.stdout)
         assert [it["safe"] for it in answer["versions"]] == [False, True, False]
-        text = CliRunner().invoke(app, [*given, "--no-fields"])
+        text = CliRunner().invoke(app, [*command, "--no-fields"])
         assert text.exit_code == 0
         assert "safe to delete" in text.stdout
-        written = CliRunner().invoke(app, [*given, "--timestamp", "at", "-o", "html", "--to", str(page)])
+        written = CliRunner().invoke(app, [*command, "--timestamp", "at", "-o", "html", "--to", str(page)])
         assert (written.exit_code, written.stdout) == (0, "")
         html = page.read_text()
         assert html.count("<figure") == 4
@@ -202,20 +204,20 @@ class TestCommand:
                 }
             )
             pq.write_table(table, tmp_path / "records.parquet")
-            given = ["census", "--registry", server.url, "--data", str(tmp_path / "records.parquet")]
-            given += ["--subject", f":.shop:{SUBJECT}", "--timestamp", "at", "--no-fields", "-o", "json"]
-            assert CliRunner().invoke(app, [*given, "--place", "x"]).exit_code == 2
-            done = CliRunner().invoke(app, [*given, "--record", "--place", "topic orders", "--part"])
+            command = ["census", "--registry", server.url, "--data", str(tmp_path / "records.parquet")]
+            command += ["--subject", f":.shop:{SUBJECT}", "--timestamp", "at", "--no-fields", "-o", "json"]
+            assert CliRunner().invoke(app, [*command, "--place", "x"]).exit_code == 2
+            done = CliRunner().invoke(app, [*command, "--record", "--place", "topic orders", "--part"])
             assert done.exit_code == 0, done.output
             (place,) = client.usage()
             assert (place.place, place.whole, place.records) == ("topic orders", False, 5)
-            (seen,) = place.seen
-            assert (seen.namespace, seen.subject, seen.version, seen.schema_id) == ("shop", SUBJECT, 1, number)
-            assert (seen.records, seen.first_seen, seen.last_seen) == (4, START, START + 3 * DAY)
-            assert CliRunner().invoke(app, [*given, "--record"]).exit_code == 0
+            (usage,) = place.seen
+            assert (usage.namespace, usage.subject, usage.version, usage.schema_id) == ("shop", SUBJECT, 1, number)
+            assert (usage.records, usage.first_seen, usage.last_seen) == (4, START, START + 3 * DAY)
+            assert CliRunner().invoke(app, [*command, "--record"]).exit_code == 0
             assert [it.place for it in client.usage()] == [str(tmp_path / "records.parquet"), "topic orders"]
-            found = client.preview_deletion(f":.shop:{SUBJECT}", 1).warnings
-            assert [(it.records, it.whole) for it in found] == [(4, True), (4, False)]
+            warnings = client.preview_deletion(f":.shop:{SUBJECT}", 1).warnings
+            assert [(it.records, it.whole) for it in warnings] == [(4, True), (4, False)]
             assert client.preview_deletion(f":.shop:{SUBJECT}", 2).warnings == ()
 
     def test_base64_in_json_lines(self, three: LocalRegistry, tmp_path: Path) -> None:
@@ -225,8 +227,8 @@ class TestCommand:
             for n, (_, value) in enumerate(make_records())
         ]
         (tmp_path / "dump.json").write_text("\n".join(lines))
-        given = ["census", "--registry", three.url, "--data", str(tmp_path / "dump.json"), "--format", "json"]
-        done = CliRunner().invoke(app, [*given, "-o", "json", "--no-fields"])
+        command = ["census", "--registry", three.url, "--data", str(tmp_path / "dump.json"), "--format", "json"]
+        done = CliRunner().invoke(app, [*command, "-o", "json", "--no-fields"])
         assert done.exit_code == 0, done.output
         assert json.loads(done.stdout)["records"] == 11
 

@@ -76,9 +76,9 @@ def test_planted_drift_is_found(
 ) -> None:
     """Every planted finding comes out, nothing else; what is so for one version only is told of that one."""
     df = spark.createDataFrame(stored_records, "value binary").repartition(2)
-    found = drift(df, subject=SUBJECT, registry=registry.url)
-    assert (found.records, found.read) == (62, 60)
-    assert [(it.path, it.kind, it.ids) for it in found.drifts] == [
+    result = drift(df, subject=SUBJECT, registry=registry.url)
+    assert (result.records, result.read) == (62, 60)
+    assert [(it.path, it.kind, it.ids) for it in result.drifts] == [
         ("city", "FEW_VALUES", ("1", "2")),
         ("colour", "UNUSED_SYMBOLS", ("1", "2")),
         ("ends", "CONSTANT_KEYS", ("1", "2")),
@@ -87,10 +87,10 @@ def test_planted_drift_is_found(
         ("when", "TEXT_IS_TIMESTAMP", ("1", "2")),
         ("whole", "WHOLE_NUMBERS", ("1", "2")),
     ]
-    assert ("unset", "NEVER_SET", ("1",)) in [(it.path, it.kind, it.ids) for it in found.single]
-    assert next(it.why for it in found.drifts if it.path == "colour").endswith("1 were never written: BLUE.")
-    assert found.notes == {"99": "unknown schema id 99"}
-    assert found.ids["2"] == (f"{SUBJECT} v2",)
+    assert ("unset", "NEVER_SET", ("1",)) in [(it.path, it.kind, it.ids) for it in result.single]
+    assert next(it.why for it in result.drifts if it.path == "colour").endswith("1 were never written: BLUE.")
+    assert result.notes == {"99": "unknown schema id 99"}
+    assert result.ids["2"] == (f"{SUBJECT} v2",)
 
 
 def test_the_command(
@@ -104,12 +104,12 @@ def test_the_command(
     monkeypatch.setattr(type(spark), "stop", lambda session: None)
     values = pa.array([value for (value,) in stored_records], pa.binary())
     pq.write_table(pa.table({"value": values}), tmp_path / "records.parquet")
-    given = ["drift", "--registry", registry.url, "--data", str(tmp_path), "--subject", SUBJECT, "--engine", "python"]
-    done = CliRunner().invoke(app, [*given, "-o", "json"])
+    command = ["drift", "--registry", registry.url, "--data", str(tmp_path), "--subject", SUBJECT, "--engine", "python"]
+    done = CliRunner().invoke(app, [*command, "-o", "json"])
     assert done.exit_code == 0, done.output
     answer = json.loads(done.stdout)
     assert "UNUSED_SYMBOLS" in {it["kind"] for it in answer["drifts"]}
     assert [len(it["history"]["versions"]) for it in answer["evolutions"]] == [2]
-    text = CliRunner().invoke(app, [*given, "--least", "1000"])
+    text = CliRunner().invoke(app, [*command, "--least", "1000"])
     assert text.exit_code == 0
     assert "the data use what their schemas allow" in text.stdout

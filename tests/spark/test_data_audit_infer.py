@@ -39,9 +39,9 @@ def _shared_session(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> Non
     monkeypatch.setattr(type(spark), "stop", lambda session: None)
 
 
-def run(*given: str) -> Any:
+def run(*arguments: str) -> Any:
     """What the command says, as JSON, and its exit code."""
-    done = CliRunner().invoke(app, ["infer-data", *given, "-o", "json"])
+    done = CliRunner().invoke(app, ["infer-data", *arguments, "-o", "json"])
     assert done.exit_code in (0, 1), done.output
     return done.exit_code, json.loads(done.stdout)
 
@@ -52,26 +52,26 @@ def test_json_lines_are_registered_unless_refused(url: str, tmp_path: Path) -> N
     lines = [json.dumps(row) for row in ROWS]
     (tmp_path / "a.json").write_text("\n".join(lines[:250]))
     (tmp_path / "b.json").write_text("\n".join([*lines[250:], "", "{broken"]))
-    given = ["--data", str(tmp_path), "--name", "shop.Order", "--enumerations", "4", "--registry", url]
+    options = ["--data", str(tmp_path), "--name", "shop.Order", "--enumerations", "4", "--registry", url]
     out = tmp_path.parent / "order.avsc"
-    code, found = run(*given, "--register", "raw-value", "--schema-to", str(out))
+    code, report = run(*options, "--register", "raw-value", "--schema-to", str(out))
     assert code == 0
-    assert (found["records"], sum(found["unreadable"].values())) == (401, 1)
-    assert found["offer"]["version"] == 1
+    assert (report["records"], sum(report["unreadable"].values())) == (401, 1)
+    assert report["offer"]["version"] == 1
     schema = json.loads(out.read_text())
     assert (schema["namespace"], [field["name"] for field in schema["fields"]]) == ("shop", list(ROWS[0]))
     types = [field["type"] for field in schema["fields"]]
     assert types[0] == "long"
     assert types[1]["symbols"] == ["NEW", "PAID"]
     assert types[2]["logicalType"] == "timestamp-millis"
-    confidence = {field["path"]: field["confidence"] for field in found["fields"]}
+    confidence = {field["path"]: field["confidence"] for field in report["fields"]}
     assert set(confidence.values()) == {0.9925}
     (tmp_path / "c.json").write_text('{"id": "x"}')
     with SchemaRegistryClient(url) as client:
         client.set_config("FULL", "raw-value")
-        code, found = run(*given, "--register", "raw-value")
-        assert (code, found["offer"]["version"]) == (1, 0)
-        assert found["offer"]["against"]
+        code, report = run(*options, "--register", "raw-value")
+        assert (code, report["offer"]["version"]) == (1, 0)
+        assert report["offer"]["against"]
         assert client.versions("raw-value") == [1]
 
 
@@ -80,10 +80,10 @@ def test_csv_and_parquet(tmp_path: Path) -> None:
     """CSV gets the types its texts look like; Parquet keeps its own, and what is never null is required."""
     head = "id,zip,price\n"
     (tmp_path / "a.csv").write_text(head + "".join(f"{n},{n:04},{n / 4}\n" for n in range(50)) + "50,,x\n")
-    _, found = run("--data", str(tmp_path / "a.csv"), "--format", "csv", "--no-notes")
-    types = {field["name"]: field["type"] for field in json.loads(found["schema"])["fields"]}
+    _, report = run("--data", str(tmp_path / "a.csv"), "--format", "csv", "--no-notes")
+    types = {field["name"]: field["type"] for field in json.loads(report["schema"])["fields"]}
     assert types == {"id": "long", "zip": ["null", "string"], "price": "string"}
-    assert "all are texts" in next(field["note"] for field in found["fields"] if field["path"] == "price")
+    assert "all are texts" in next(field["note"] for field in report["fields"] if field["path"] == "price")
     nested = pa.struct([("city", pa.string()), ("zip", pa.string())])
     table = pa.table(
         {
@@ -92,10 +92,10 @@ def test_csv_and_parquet(tmp_path: Path) -> None:
         }
     )
     pq.write_table(table, tmp_path / "a.parquet")
-    _, found = run("--data", str(tmp_path / "a.parquet"), "--format", "parquet", "--as", "json")
-    schema = json.loads(found["schema"])
+    _, report = run("--data", str(tmp_path / "a.parquet"), "--format", "parquet", "--as", "json")
+    schema = json.loads(report["schema"])
     assert set(schema["required"]) >= {"id", "place"}
-    fields = {field["path"]: field for field in found["fields"]}
+    fields = {field["path"]: field for field in report["fields"]}
     assert fields["place.zip"]["note"].startswith("always there, in 60 records; null in 59 of 60 (98.33 %)")
 
 
@@ -103,11 +103,11 @@ def test_documents_in_a_column(spark: SparkSession) -> None:
     """Bytes or texts in any column are documents; the schema reads as columns, and the page has the table."""
     rows = [(n, json.dumps(row).encode()) for n, row in enumerate(ROWS)] + [(400, None)]
     df = spark.createDataFrame(rows, "n int, `a.b` binary").repartition(3)
-    found = infer(df, "a.b", to="json", notations=False)
-    assert (found.records, found.nulls, found.unreadable) == (400, 1, {})
-    struct, _ = spark_schema("json", found.schema)
+    result = infer(df, "a.b", to="json", notations=False)
+    assert (result.records, result.nulls, result.unreadable) == (400, 1, {})
+    struct, _ = spark_schema("json", result.schema)
     assert struct.simpleString() == "struct<id:bigint,state:string,at:string,price:double>"
-    assert "an enumeration? (NEW, PAID)" in to_html(found)
+    assert "an enumeration? (NEW, PAID)" in to_html(result)
     half = infer(df, "a.b", sample=0.5, seed=1)
     assert 100 < half.records < 300
     with pytest.raises(InvalidRequest, match="no records"):

@@ -79,11 +79,11 @@ def test_to_the_newest_version_and_another_wire(spark: SparkSession, url: str) -
         30: ("1", "BAD_LENGTH", bytes(make_records()[30][1] or b"")),
         31: ("99", "UNKNOWN_SCHEMA_ID", b"\0\0\0\0\x63zz"),
     }
-    found = moved.count_records()
-    assert (found.records, found.dead, found.tombstones, found.version, found.id) == (32, 2, 1, 2, 2)
-    assert [(it.id, it.records, it.dead) for it in found.ids] == [("1", 21, 1), ("2", 10, 0), ("99", 1, 1)]
-    assert not found.is_complete
-    assert "30 records would be written as orders-value v2, 2 dead letters" in to_html(found)
+    report = moved.count_records()
+    assert (report.records, report.dead, report.tombstones, report.version, report.id) == (32, 2, 1, 2, 2)
+    assert [(it.id, it.records, it.dead) for it in report.ids] == [("1", 21, 1), ("2", 10, 0), ("99", 1, 1)]
+    assert not report.is_complete
+    assert "30 records would be written as orders-value v2, 2 dead letters" in to_html(report)
     moved.every.unpersist()
     with pytest.raises(JobFailed, match="record"):
         migrate(df.where("offset = 30"), subject=SUBJECT, registry=url, mode="FAILFAST").count_records()
@@ -92,11 +92,11 @@ def test_to_the_newest_version_and_another_wire(spark: SparkSession, url: str) -
 def test_unframed_records_get_a_frame(spark: SparkSession, url: str) -> None:
     """Bare payloads of a known schema become framed ones of the newest, and bare again."""
     bare = spark.createDataFrame([(order(1, 1, n)[5:],) for n in range(5)], "value binary")
-    made = migrate(bare, subject=SUBJECT, registry=url, wire="unframed", schema=1, to_wire="confluent").good.collect()
-    assert {bytes(row.value)[:5] for row in made} == {b"\0\0\0\0\2"}
-    framed = spark.createDataFrame(made, "value binary")
+    rows = migrate(bare, subject=SUBJECT, registry=url, wire="unframed", schema=1, to_wire="confluent").good.collect()
+    assert {bytes(row.value)[:5] for row in rows} == {b"\0\0\0\0\2"}
+    framed = spark.createDataFrame(rows, "value binary")
     again = migrate(framed, subject=SUBJECT, registry=url, to_wire="unframed").good
-    assert sorted(bytes(row.value) for row in again.collect()) == sorted(bytes(row.value)[5:] for row in made)
+    assert sorted(bytes(row.value) for row in again.collect()) == sorted(bytes(row.value)[5:] for row in rows)
     text = json.dumps(V1)
     by_text = migrate(bare, subject=SUBJECT, registry=url, wire="unframed", schema=text, to_wire="avro-single-object")
     assert {bytes(row.value)[:2] for row in by_text.good.collect()} == {b"\xc3\x01"}
@@ -109,11 +109,11 @@ def test_to_another_language(spark: SparkSession, url: str) -> None:
     moved.every.persist()
     rows = {row.offset: row.value for row in moved.good.collect()}
     assert json.loads(bytes(rows[4])[5:]) == {"id": 4, "tags": ["a"]}
-    found = moved.count_records()
-    assert found.languages == ("AVRO", "JSON")
-    assert {(loss.path, loss.what) for loss in found.losses} >= {("place", "FIELD"), ("note", "FIELD")}
-    assert (found.records, found.dead) == (32, 2)
-    assert found.codes == {"INVALID_DATA": 1, "UNKNOWN_SCHEMA_ID": 1}
+    report = moved.count_records()
+    assert report.languages == ("AVRO", "JSON")
+    assert {(loss.path, loss.what) for loss in report.losses} >= {("place", "FIELD"), ("note", "FIELD")}
+    assert (report.records, report.dead) == (32, 2)
+    assert report.codes == {"INVALID_DATA": 1, "UNKNOWN_SCHEMA_ID": 1}
     with pytest.raises(CannotConvert, match="place: the target requires it"):
         migrate(moved.good, subject="orders-json", registry=url, to_subject=SUBJECT)
 
@@ -144,8 +144,8 @@ class TestCommand:
 
     def run(self, url: str, data: Path, *more: str) -> tuple[int, Any]:
         """Exit code, and the report or what went wrong."""
-        given = ["reencode", "--registry", url, "--data", str(data), "--subject", SUBJECT, "--engine", "python"]
-        done = CliRunner().invoke(app, [*given, "-o", "json", *more])
+        command = ["reencode", "--registry", url, "--data", str(data), "--subject", SUBJECT, "--engine", "python"]
+        done = CliRunner().invoke(app, [*command, "-o", "json", *more])
         return done.exit_code, done.stderr if done.exit_code == 2 else json.loads(done.stdout)
 
     def test_written_beside_and_read_again(self, url: str, tmp_path: Path) -> None:
@@ -155,8 +155,8 @@ class TestCommand:
         old, out = tmp_path / "old", tmp_path / "new"
         old.mkdir()
         pq.write_table(table, old / "part.parquet")
-        code, found = self.run(url, old, "--dry-run")
-        assert (code, found["dead"], found["written"], out.exists()) == (1, 2, False, False)
+        code, report = self.run(url, old, "--dry-run")
+        assert (code, report["dead"], report["written"], out.exists()) == (1, 2, False, False)
         for wrong, why in (
             ((), "--into says"),
             (("--into", str(old)), "choose separate locations"),
@@ -164,33 +164,33 @@ class TestCommand:
             (("--into", str(out), "--append", "--overwrite"), "exclude"),
             (("--into", str(out), "--schema-version", "1"), "--wire unframed"),
         ):
-            code, said = self.run(url, old, *wrong)
-            assert (code, why in said) == (2, True), said
-        code, found = self.run(url, old, "--into", str(out), "--verify-values")
-        assert (code, found["dead"], found["written"]) == (1, 2, True)
-        assert found["verified"] == {"records": 31, "read": 31, "there_before": 0, "values": True}
+            code, message = self.run(url, old, *wrong)
+            assert (code, why in message) == (2, True), message
+        code, report = self.run(url, old, "--into", str(out), "--verify-values")
+        assert (code, report["dead"], report["written"]) == (1, 2, True)
+        assert report["verified"] == {"records": 31, "read": 31, "there_before": 0, "values": True}
         assert sorted(pq.read_table(out)["offset"].to_pylist()) == [*range(30), 32]
         dead = pq.read_table(tmp_path / "new-dead").to_pylist()
         assert {row["offset"]: (row["error"]["schema_id"], row["error"]["code"]) for row in dead} == {
             30: ("1", "BAD_LENGTH"),
             31: ("99", "UNKNOWN_SCHEMA_ID"),
         }
-        code, said = self.run(url, old, "--into", str(out))
-        assert (code, "append to it or to overwrite it" in said) == (2, True)
-        code, found = self.run(url, old, "--into", str(out), "--append")
-        assert found["verified"] == {"records": 62, "read": 62, "there_before": 31, "values": None}
-        code, found = self.run(url, old, "--into", str(out), "--overwrite", "--to-version", "1", "--no-verify")
-        assert (found["version"], found["verified"], pq.read_table(out).num_rows) == (1, None, 21)
-        assert found["dead"] == 12, "a long is no int, by the rules of Avro"
-        assert any(loss["data"] for loss in found["losses"])
+        code, message = self.run(url, old, "--into", str(out))
+        assert (code, "append to it or to overwrite it" in message) == (2, True)
+        code, report = self.run(url, old, "--into", str(out), "--append")
+        assert report["verified"] == {"records": 62, "read": 62, "there_before": 31, "values": None}
+        code, report = self.run(url, old, "--into", str(out), "--overwrite", "--to-version", "1", "--no-verify")
+        assert (report["version"], report["verified"], pq.read_table(out).num_rows) == (1, None, 21)
+        assert report["dead"] == 12, "a long is no int, by the rules of Avro"
+        assert any(loss["data"] for loss in report["losses"])
 
     def test_text_stays_base64(self, url: str, tmp_path: Path, spark: SparkSession) -> None:
         """JSON lines with base64 become JSON lines with base64, in another language; all good is exit code 0."""
         lines = [json.dumps({"offset": n, "value": b64encode(order(1, 1, n)).decode()}) for n in range(8)]
         (tmp_path / "old.json").write_text("\n".join(lines))
         out = tmp_path / "new"
-        given = ["--format", "json", "--into", str(out), "--to-subject", "orders-json"]
-        code, found = self.run(url, tmp_path / "old.json", *given)
-        assert (code, found["verified"]["read"]) == (0, 8)
+        options = ["--format", "json", "--into", str(out), "--to-subject", "orders-json"]
+        code, report = self.run(url, tmp_path / "old.json", *options)
+        assert (code, report["verified"]["read"]) == (0, 8)
         written = spark.read.json(str(out)).selectExpr("offset", "unbase64(value) AS v").collect()
         assert {row.offset: json.loads(bytes(row.v)[5:])["id"] for row in written} == {n: n for n in range(8)}

@@ -51,8 +51,8 @@ def seq(url: str, kind: str, subject: str) -> int:
 def test_subjects_now_and_then(spark: SparkSession, url: str) -> None:
     """Each subject with its newest live version; as of a number before, those that went are there and live."""
     columns = ("namespace", "subject", "versions", "latest_version", "latest_schema_id", "deleted")
-    found = rows(table(spark, url, "subjects").select(*columns))
-    assert found == [("", "a", 2, 2, 2, False), ("", "c", 0, None, None, True), ("team", "b", 1, 1, 1, False)]
+    subjects = rows(table(spark, url, "subjects").select(*columns))
+    assert subjects == [("", "a", 2, 2, 2, False), ("", "c", 0, None, None, True), ("team", "b", 1, 1, 1, False)]
     then = table(spark, url, "subjects", asOf=seq(url, "registered", "d"))
     assert rows(then.select("subject", "deleted")) == [("a", False), ("b", False), ("c", False), ("d", False)]
 
@@ -60,8 +60,8 @@ def test_subjects_now_and_then(spark: SparkSession, url: str) -> None:
 def test_versions_with_texts(spark: SparkSession, url: str) -> None:
     """Every version that is not purged has its text; of one that is, an old number knows the place, not the text."""
     columns = ("subject", "version", "schema_id", "format", "schema", "deleted")
-    found = rows(table(spark, url, "versions").select(*columns))
-    assert found == [
+    versions = rows(table(spark, url, "versions").select(*columns))
+    assert versions == [
         ("a", 1, 1, "avro", TEXTS[0], False),
         ("a", 2, 2, "avro", TEXTS[1], False),
         ("b", 1, 1, "avro", TEXTS[0], False),
@@ -92,9 +92,11 @@ def test_filters_reach_the_registry(spark: SparkSession, url: str) -> None:
 def test_the_journal_says_who_and_what(spark: SparkSession, url: str) -> None:
     """Changes come in order with the API they came through and the rest as JSON, up to the number asked for."""
     journal = table(spark, url, "journal")
-    found = [tuple(row) for row in journal.orderBy("seq", "part").select("kind", "subject", "via").collect() if row[1]]
-    assert found[:2] == [("subject_created", "a", "confluent"), ("registered", "a", "confluent")]
-    assert found[-2:] == [("soft_deleted", "d", "confluent"), ("purged", "d", "confluent")]
+    changes = [
+        tuple(row) for row in journal.orderBy("seq", "part").select("kind", "subject", "via").collect() if row[1]
+    ]
+    assert changes[:2] == [("subject_created", "a", "confluent"), ("registered", "a", "confluent")]
+    assert changes[-2:] == [("soft_deleted", "d", "confluent"), ("purged", "d", "confluent")]
     of_subjects = journal.where("subject IS NOT NULL")
     formats = of_subjects.selectExpr("get_json_object(details, '$.format')").distinct().collect()
     assert {row[0] for row in formats} == {"avro", None}
@@ -155,12 +157,12 @@ def test_only_the_journal_streams(spark: SparkSession, url: str, tmp_path: Path)
 
 def test_usage_is_what_censuses_recorded(spark: SparkSession, url: str) -> None:
     """A row for each version seen at a place, with times; filters give the rows they would give above the source."""
-    seen = (
+    usages = (
         VersionUsage("a", 1, 1, 7, bytes=70, first_seen=1_000, last_seen=86_400_000),
         VersionUsage("b", 1, 1, 3, namespace="team"),
     )
     with SchemaRegistryClient(url) as client:
-        client.record_usage("table shop.orders", CensusRecord(5_000, records=11, seen=seen))
+        client.record_usage("table shop.orders", CensusRecord(5_000, records=11, seen=usages))
         client.record_usage(
             "lake/orders", CensusRecord(6_000, whole=False, records=1, seen=(VersionUsage("a", 2, 2, 1),))
         )
@@ -188,10 +190,10 @@ def test_subjects_with_their_columns(spark: SparkSession, url: str) -> None:
         client.register(":.more:inner", Schema(inner))
         client.register(":.more:outer", Schema(outer, references=(SchemaReference("n.In", "inner", 1),)))
         client.register(":.more:shape", Schema('{"type": "object"}', "JSON"))
-    found = {(row.namespace, row.subject): row for row in subject_tables(spark, url).collect()}
-    assert ("", "c") not in found, "it is deleted"
-    assert (found["", "a"].version, found["", "a"].spark_schema) == (2, "f1 INT NOT NULL")
-    assert found["more", "outer"].spark_schema == "in STRUCT<x: BIGINT NOT NULL> NOT NULL"
+    tables = {(row.namespace, row.subject): row for row in subject_tables(spark, url).collect()}
+    assert ("", "c") not in tables, "it is deleted"
+    assert (tables["", "a"].version, tables["", "a"].spark_schema) == (2, "f1 INT NOT NULL")
+    assert tables["more", "outer"].spark_schema == "in STRUCT<x: BIGINT NOT NULL> NOT NULL"
     only = subject_tables(spark, url, namespace="more", subject="inner").collect()
     assert [(row.subject, row.format, row.note) for row in only] == [("inner", "avro", "")]
     alone = subject_tables(spark, url, namespace="more", subject="outer").collect()[0]

@@ -77,10 +77,10 @@ class Project:
         rows: list[dict[str, Any]] = self._ask({"sql": query})["rows"]
         return rows
 
-    def _ask(self, asked: dict[str, Any]) -> Any:
+    def _ask(self, request: dict[str, Any]) -> Any:
         assert self._process.stdin is not None
         assert self._process.stdout is not None
-        self._process.stdin.write(json.dumps(asked) + "\n")
+        self._process.stdin.write(json.dumps(request) + "\n")
         self._process.stdin.flush()
         line = self._process.stdout.readline()
         assert line, "the process ended"

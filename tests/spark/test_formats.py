@@ -67,9 +67,9 @@ def test_rows_of_every_format_are_written_and_read(
         raw(spark, *frames, None, b"\0\0\0\0\x01\xff\xff", frames[0]),
         subject="items", registry=registry.url, mode="PERMISSIVE", id_column="writer",
     )  # fmt: skip
-    found = back.select("value.*").collect()
-    assert [tuple(row) for row in found[:2]] == [tuple(row) for row in df.collect()]
-    assert found[2] == found[3] != found[4] == found[0]
+    values = back.select("value.*").collect()
+    assert [tuple(row) for row in values[:2]] == [tuple(row) for row in df.collect()]
+    assert values[2] == values[3] != values[4] == values[0]
     errors = [row.value_error for row in back.collect()]
     assert [error is None for error in errors] == [True, True, True, False, True]
     assert errors[3].schema_id == number
@@ -79,16 +79,16 @@ def test_wires_with_headers_and_lookups(spark: SparkSession, registry: LocalRegi
     """Guids travel in Kafka's headers column; Pravega's encodings come from the registry."""
     registry.add(SUBJECT, V1)
     orders = from_registry(raw(spark, order(1, 1, 5)), subject=SUBJECT, registry=registry.url).select("value.*")
-    made = to_registry(orders, subject=SUBJECT, registry=registry.url, wire="confluent-header")
-    assert made.columns == ["value", "headers"]
-    assert made.schema["headers"].dataType.simpleString() == "array<struct<key:string,value:binary>>"
+    records = to_registry(orders, subject=SUBJECT, registry=registry.url, wire="confluent-header")
+    assert records.columns == ["value", "headers"]
+    assert records.schema["headers"].dataType.simpleString() == "array<struct<key:string,value:binary>>"
     back = from_registry(
-        made, subject=SUBJECT, registry=registry.url, wire="confluent-header", headers="headers", id_column="writer"
+        records, subject=SUBJECT, registry=registry.url, wire="confluent-header", headers="headers", id_column="writer"
     )
     assert back.columns == ["headers", "value", "writer"]
     assert [(row.value.id, row.writer) for row in back.collect()] == [(5, registry.get_guid(1))]
     with pytest.raises(Invalid, match="name their column"):
-        from_registry(made, subject=SUBJECT, registry=registry.url, wire="confluent-header")
+        from_registry(records, subject=SUBJECT, registry=registry.url, wire="confluent-header")
     payload = pravega.frame(0, pravega.compress(pravega.GZIP, order(1, 1, 7)[5:]))
     registry.add_encoding(SUBJECT, 1, pravega.GZIP)
     packed = from_registry(raw(spark, payload), subject=SUBJECT, registry=registry.url, wire="pravega")
@@ -184,8 +184,8 @@ from stele.spark.stream_sql.sql_functions import register_sql_functions
 raw = spark.createDataFrame([(0, order(1, 1, 1)), (1, order(3, 3, 2)), (2, None), (3, b"x")], "row int, value binary")
 df = from_registry(raw, subject=SUBJECT, registry={url!r}, mode="PERMISSIVE", engine="python")
 print([row.value and row.value.id for row in df.orderBy("row").collect()])
-made = to_registry(df.where("row < 2").select("value.*"), subject=SUBJECT, registry={url!r}, engine="python")
-print(made.count())
+records = to_registry(df.where("row < 2").select("value.*"), subject=SUBJECT, registry={url!r}, engine="python")
+print(records.count())
 register_sql_functions(spark, {url!r}, readers={{"orders": SUBJECT}}, engine="python")
 raw.createOrReplaceTempView("raw")
 print([row.id for row in spark.sql("SELECT orders(value).id AS id FROM raw ORDER BY row").collect()])

@@ -56,16 +56,16 @@ def is_jvm(df: DataFrame) -> bool:
 def test_all_engines_answer_alike(spark: SparkSession, three: LocalRegistry, mode: str) -> None:
     """Values, ids, errors and dead letters are the same rows, whichever engine made them; `auto` is this one."""
     raw = frame(spark, *MIXED, *BAD)
-    found: dict[str, Any] = {}
+    results: dict[str, Any] = {}
     for engine in ("jvm", "vm", "python", "auto"):
-        made: Any = from_registry(
+        output: Any = from_registry(
             raw, subject=SUBJECT, registry=three.url, mode=mode, engine=engine, into="made", id_column="writer"
         )
-        parts = list(made) if mode == "DEADLETTER" else [made]
+        parts = list(output) if mode == "DEADLETTER" else [output]
         assert is_jvm(parts[0]) == (engine in {"jvm", "auto"})
-        found[engine] = [(part.schema.simpleString(), part.collect()) for part in parts]
-    assert found["vm"] == found["python"] == found["jvm"] == found["auto"]
-    assert len(found["jvm"][0][1]) == (5 if mode == "DEADLETTER" else 9)
+        results[engine] = [(part.schema.simpleString(), part.collect()) for part in parts]
+    assert results["vm"] == results["python"] == results["jvm"] == results["auto"]
+    assert len(results["jvm"][0][1]) == (5 if mode == "DEADLETTER" else 9)
 
 
 def test_the_first_bad_record_is_named(spark: SparkSession, three: LocalRegistry) -> None:

@@ -113,8 +113,8 @@ def decode_all(spark: SparkSession, cases: Sequence[Case]) -> Iterator[DecodedBy
             frames = [frame for frame in case.column.to_pylist() if frame]
             ids = {int.from_bytes(frame[1:5], "big", signed=True) for frame in frames if len(frame) > 4}
             calls.append(decoding(f.col(f"c{place}"), answers, sorted(number for number in ids if number >= 0)))
-        made = table(spark, [case.column for case in some]).select(*calls).toArrow()
-        for case, column in zip(some, made.columns, strict=True):
+        results = table(spark, [case.column for case in some]).select(*calls).toArrow()
+        for case, column in zip(some, results.columns, strict=True):
             row = column.combine_chunks().slice(0, len(case.column))
             value, ids_, error = row.flatten()  # type: ignore[attr-defined]  # an array of structs
             _, *parts = error.flatten()
@@ -215,12 +215,12 @@ def arguments(test: Any, engine: Engine) -> Iterator[dict[str, Any]]:
     """All ways in which pytest calls a test."""
     marks = [mark for mark in getattr(test, "pytestmark", ()) if mark.name == "parametrize"]
     for chosen in itertools.product(*(mark.args[1] for mark in marks)):
-        given: dict[str, Any] = {"engine": engine}
+        call_arguments: dict[str, Any] = {"engine": engine}
         for mark, values in zip(marks, chosen, strict=True):
             names = mark.args[0] if isinstance(mark.args[0], tuple) else (mark.args[0],)
             values = values.values if isinstance(values, type(pytest.param())) else values  # noqa: PLW2901
-            given |= dict(zip(names, values if isinstance(values, tuple) else (values,), strict=True))
-        yield given
+            call_arguments |= dict(zip(names, values if isinstance(values, tuple) else (values,), strict=True))
+        yield call_arguments
 
 
 @pytest.fixture(scope="module")
@@ -233,8 +233,8 @@ def full_recorder() -> Recorder:
             and test.__name__.startswith("test_")
             and "engine" in inspect.signature(test).parameters
         ):
-            for given in arguments(test, recorder):
-                test(**given)
+            for call_arguments in arguments(test, recorder):
+                test(**call_arguments)
     assert len(recorder.cases) > 200, "the tests of the engines have moved: this one proves nothing any more"
     assert len(recorder.rows) > 80
     return recorder
@@ -255,8 +255,8 @@ def test_all_vectors_are_written_alike(jvm: SparkSession, full_recorder: Recorde
         for place, row in enumerate(some):
             whole = f.struct(f.col(f"c{place}").alias("value"))
             calls.append(encoding(whole, row.resolver(), row.number, whole=True))
-        made = table(jvm, [row.values for row in some]).select(*calls).toArrow()
-        for row, column in zip(some, made.columns, strict=True):
+        results = table(jvm, [row.values for row in some]).select(*calls).toArrow()
+        for row, column in zip(some, results.columns, strict=True):
             assert column.combine_chunks().slice(0, len(row.values)).to_pylist() == row.by_vm().to_pylist()
             written += 1
     assert written > 50
@@ -277,7 +277,7 @@ def takes(spark: SparkSession, row: Rows) -> bool:
 
 def mutants(seeds: Sequence[int], records: int) -> list[Case]:
     """Random schemas, each with a column of damaged records of it."""
-    made = []
+    mutant_cases = []
     for seed in seeds:
         cases = Cases(seed)
         document, make = cases.record()
@@ -285,8 +285,8 @@ def mutants(seeds: Sequence[int], records: int) -> list[Case]:
             test_engines.mutate_frame(cases.random, frame_record(document, make(cases.random)[0]))
             for _ in range(records)
         ]
-        made.append(Case(schema(document), {1: schema(document)}.get, pa.array(frames, pa.binary())))
-    return made
+        mutant_cases.append(Case(schema(document), {1: schema(document)}.get, pa.array(frames, pa.binary())))
+    return mutant_cases
 
 
 def test_three_engines_agree_on_damaged_records(jvm: SparkSession) -> None:
@@ -299,14 +299,14 @@ def test_three_engines_agree_on_damaged_records(jvm: SparkSession) -> None:
 def test_three_engines_agree_on_arbitrary_bytes(jvm: SparkSession) -> None:
     """Bytes that were never a record, long runs of one byte among them, are read alike too, or refused alike."""
     random = Random(11)
-    made = []
+    cases = []
     for seed in range(30):
         document, _ = Cases(seed).record()
         bodies = [random.randbytes(random.randrange(60)) for _ in range(60)]
         bodies += [bytes([byte]) * length for byte in (0, 1, 2, 127, 128, 255) for length in (1, 9, 10, 11, 5000)]
         frames = [b"\0\0\0\0\1" + body for body in bodies]
-        made.append(Case(schema(document), {1: schema(document)}.get, pa.array(frames, pa.binary())))
-    agree(jvm, made, "vm", "python")
+        cases.append(Case(schema(document), {1: schema(document)}.get, pa.array(frames, pa.binary())))
+    agree(jvm, cases, "vm", "python")
 
 
 def test_three_engines_agree_on_hostile_bytes(jvm: SparkSession) -> None:
@@ -315,11 +315,11 @@ def test_three_engines_agree_on_hostile_bytes(jvm: SparkSession) -> None:
     Counts of 2**60 items without bytes, a hundred thousand records in each other, integers without an end: where such
     values are wanted and where they are read past.
     """
-    made = []
+    cases = []
     for _, writer, reader, levels in malformed.avro_readers():
         frames = pa.array([malformed.PREFIX + body for body in malformed.bodies(Random(3))], pa.binary())
-        made.append(Case(schema(reader), {1: schema(writer)}.get, frames, levels))
-    bad, total = agree(jvm, made, "vm")
+        cases.append(Case(schema(reader), {1: schema(writer)}.get, frames, levels))
+    bad, total = agree(jvm, cases, "vm")
     assert bad > total / 2
 
 
@@ -357,7 +357,7 @@ def test_nested_blocks_take_no_longer_than_their_bytes(jvm: SparkSession) -> Non
 
 def test_java_avro_reads_the_same(jvm: SparkSession, tmp_path: Path) -> None:
     """Random records of random schemas: what Java's Avro makes of fastavro's container files, by Spark's own reader."""
-    made, oracles = [], []
+    random_cases, oracles = [], []
     for seed in range(200, 230):
         cases = Cases(seed)
         document, make = cases.record()
@@ -369,12 +369,12 @@ def test_java_avro_reads_the_same(jvm: SparkSession, tmp_path: Path) -> None:
         with path.open("wb") as out:
             fastavro.writer(out, fastavro.parse_schema(document), data)
         frames = pa.array([frame_record(document, datum) for datum in data], pa.binary())
-        made.append(Case(schema(document), {1: schema(document)}.get, frames))
+        random_cases.append(Case(schema(document), {1: schema(document)}.get, frames))
         oracles.append(
             jvm.read.format("org.apache.spark.sql.avro.AvroFileFormat").load(str(path)).coalesce(1).toArrow()
         )
-    assert len(made) > 8
-    for mine, oracle in zip(decode_all(jvm, made), oracles, strict=True):
+    assert len(random_cases) > 8
+    for mine, oracle in zip(decode_all(jvm, random_cases), oracles, strict=True):
         rows = [column.combine_chunks() for column in oracle.columns]
         expected = list(zip(*(plain(row) if row.type != pa.null() else row.to_pylist() for row in rows), strict=True))
         assert sort_entries(plain(mine.values)) == sort_entries(expected)

@@ -70,35 +70,38 @@ def test_a_running_query_gains_columns(spark: SparkSession, registry: LocalRegis
     settings = config(tmp_path, registry.url, more='[trigger]\ninterval = "0 seconds"')
     registry.add(SUBJECT, V1)
     drop(tmp_path / "in", "a.parquet", [order(1, 1, number) for number in range(10)])
-    seen: list[BatchReport] = []
+    reports: list[BatchReport] = []
     stop = Event()
     runner = Thread(
-        target=run_pipeline, args=(settings,), kwargs={"spark": spark, "progress": seen.append, "stop": stop}
+        target=run_pipeline, args=(settings,), kwargs={"spark": spark, "progress": reports.append, "stop": stop}
     )
     runner.start()
     try:
-        _until(lambda: len(seen) == 1)
+        _until(lambda: len(reports) == 1)
         registry.add(SUBJECT, V2)
         drop(tmp_path / "in", "b.parquet", [order(2, 2, 10), order(1, 1, 11), None])
-        _until(lambda: len(seen) == 2)
+        _until(lambda: len(reports) == 2)
         registry.add(SUBJECT, V3)
         registry.break_down()
         Timer(3, registry.heal).start()
         drop(tmp_path / "in", "c.parquet", [order(3, 3, 12), order(1, 1, 13), order(2, 2, 14), b"junk"])
-        _until(lambda: len(seen) == 3)
+        _until(lambda: len(reports) == 3)
     finally:
         stop.set()
         runner.join(240)
-    assert [report.versions for report in seen] == [{SUBJECT: number} for number in (1, 2, 3)]
-    assert [report.rows for report in seen] == [10, 2, 3]
-    assert [report.columns_added for report in seen[1:]] == [("at",), ("place.country", "note", "places")]
-    assert list(map(str, seen[0].changes)) == ["shop.orders: table created", "shop.orders_dead_letters: table created"]
-    assert list(map(str, seen[1].changes)) == [
+    assert [report.versions for report in reports] == [{SUBJECT: number} for number in (1, 2, 3)]
+    assert [report.rows for report in reports] == [10, 2, 3]
+    assert [report.columns_added for report in reports[1:]] == [("at",), ("place.country", "note", "places")]
+    assert list(map(str, reports[0].changes)) == [
+        "shop.orders: table created",
+        "shop.orders_dead_letters: table created",
+    ]
+    assert list(map(str, reports[1].changes)) == [
         "shop.orders: column id: int → bigint",
         "shop.orders: column at added: timestamp",
     ]
-    assert seen[1].tombstones == 1
-    assert seen[2].records == {"1": 1, "2": 1, "3": 1}
+    assert reports[1].tombstones == 1
+    assert reports[2].records == {"1": 1, "2": 1, "3": 1}
     table = open_table(settings.table)
     assert str(table.schema().find_type("id")) == "long"
     df = iceberg_dataframe(spark, table)
@@ -137,13 +140,13 @@ def test_bad_records_go_beside_the_table(spark: SparkSession, registry: LocalReg
     report = run_pipeline(settings, spark=spark)
     assert (report.batches, report.rows, report.dead_letters, report.tombstones) == (1, 2, 4, 1)
     assert ids(spark, settings) == [7, 8]
-    found = letters(settings)
-    assert [letter["value"] for letter in found] == bad
-    assert [letter["schema_id"] for letter in found] == [1, 99, None, 1]
-    assert (found[0]["byte"], found[0]["offset"]) == (len(order(1, 1, 1)) - 6, None)
-    assert found[0]["reason"] == "the record ends inside a value"
-    assert str(found[0]["source"]).endswith("in/a.parquet")
-    assert {letter["batch"] for letter in found} == {0}
+    dead_letters = letters(settings)
+    assert [letter["value"] for letter in dead_letters] == bad
+    assert [letter["schema_id"] for letter in dead_letters] == [1, 99, None, 1]
+    assert (dead_letters[0]["byte"], dead_letters[0]["offset"]) == (len(order(1, 1, 1)) - 6, None)
+    assert dead_letters[0]["reason"] == "the record ends inside a value"
+    assert str(dead_letters[0]["source"]).endswith("in/a.parquet")
+    assert {letter["batch"] for letter in dead_letters} == {0}
     again = run_pipeline(settings, spark=spark)
     assert again.batches == 0, "nothing new, nothing done"
 
@@ -190,9 +193,9 @@ def test_a_replayed_batch_adds_nothing(spark: SparkSession, registry: LocalRegis
     assert run_pipeline(settings, spark=spark).batches == 2
     (tmp_path / "state/commits/1").unlink()
     (tmp_path / "state/commits/.1.crc").unlink()
-    seen: list[BatchReport] = []
-    run_pipeline(settings, spark=spark, progress=seen.append)
-    assert [(report.batch, report.replayed) for report in seen] == [(1, True)]
+    reports: list[BatchReport] = []
+    run_pipeline(settings, spark=spark, progress=reports.append)
+    assert [(report.batch, report.replayed) for report in reports] == [(1, True)]
     # also without the journal's entry, from the table's own memory
     (tmp_path / "state/commits/1").unlink()
     (tmp_path / "state/commits/.1.crc").unlink()
@@ -364,9 +367,9 @@ def test_a_batch_that_was_cut_short_is_finished_exactly_once(
                 run_pipeline(settings, spark=spark)
     registry.add("other", V1 | {"doc": "known too late"})
     drop(tmp_path / "in", "b.parquet", [order(1, 1, 3)])
-    seen: list[BatchReport] = []
-    run_pipeline(settings, spark=spark, progress=seen.append)
-    assert [(report.batch, report.replayed) for report in seen] == [(0, True), (1, False)]
+    reports: list[BatchReport] = []
+    run_pipeline(settings, spark=spark, progress=reports.append)
+    assert [(report.batch, report.replayed) for report in reports] == [(0, True), (1, False)]
     assert ids(spark, settings) == [1, 2, 3]
     assert [letter["value"] for letter in letters(settings)] == [b"bad", order(1, 2, 9)]
 

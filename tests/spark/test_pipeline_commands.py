@@ -40,8 +40,8 @@ def run_command(*words: str, code: int = 0) -> Result:
 def begin_pipeline(folder: Path, registry: LocalRegistry) -> str:
     """A pipeline file for orders in files, as `init` writes it; its name."""
     (folder / "incoming").mkdir()
-    given = ["--path", "incoming", "--subject", SUBJECT, "--registry", registry.url, "--table", "shop.orders"]
-    assert run_command("init", "deep/pipeline.toml", *given).stdout == "deep/pipeline.toml\n"
+    options = ["--path", "incoming", "--subject", SUBJECT, "--registry", registry.url, "--table", "shop.orders"]
+    assert run_command("init", "deep/pipeline.toml", *options).stdout == "deep/pipeline.toml\n"
     return "deep/pipeline.toml"
 
 
@@ -129,9 +129,9 @@ def test_metrics_of_a_run(registry: LocalRegistry, tmp_path: Path, spark: SparkS
         more.write('[metrics]\nfile = "metrics/orders.prom"\n')
     drop(tmp_path / "incoming", "a.parquet", [order(1, 1, 0), b"junk"])
     config = load_config(file)
-    seen = []
-    run_pipeline(config, spark=spark, progress=lambda _: seen.append(is_running(config.checkpoint)))
-    assert seen == [True]
+    running_states = []
+    run_pipeline(config, spark=spark, progress=lambda _: running_states.append(is_running(config.checkpoint)))
+    assert running_states == [True]
     assert is_running(config.checkpoint) is False
     text = (tmp_path / "deep" / "metrics" / "orders.prom").read_text()
     assert re.search(r'stele_pipeline_rows_total\{pipeline=".*state/orders",table="shop.orders"\} 1.0', text)
@@ -178,14 +178,14 @@ def test_questions_on_a_terminal(registry: LocalRegistry, tmp_path: Path, monkey
     answers = "kafka\nbroker:9092\norders, payments\nshop.orders\nparquet\n"
     done = CliRunner().invoke(app, ["pipeline", "init", "--registry", registry.url], input=answers)
     assert done.exit_code == 0, done.output
-    found = load_config("pipeline.toml")
-    assert [route.table for route in found.routes] == ["shop.orders", "shop.payments"]
-    assert (found.source.bootstrap, found.table.kind) == ("broker:9092", "parquet")
-    given = ["init", "more.toml", "--path", "in", "--registry", registry.url]
-    done = CliRunner().invoke(app, ["pipeline", *given], input="orders-value\n\n\n")
+    config = load_config("pipeline.toml")
+    assert [route.table for route in config.routes] == ["shop.orders", "shop.payments"]
+    assert (config.source.bootstrap, config.table.kind) == ("broker:9092", "parquet")
+    arguments = ["init", "more.toml", "--path", "in", "--registry", registry.url]
+    done = CliRunner().invoke(app, ["pipeline", *arguments], input="orders-value\n\n\n")
     assert done.exit_code == 0, done.output
-    found = load_config("more.toml")
-    assert (found.source.subject, found.routes[0].table, found.table.kind) == (SUBJECT, "streams.orders", "iceberg")
+    config = load_config("more.toml")
+    assert (config.source.subject, config.routes[0].table, config.table.kind) == (SUBJECT, "streams.orders", "iceberg")
     assert "Folder" not in done.output
-    quiet = CliRunner().invoke(app, ["pipeline", *given, "--subject", "s", "--force"], input="")
+    quiet = CliRunner().invoke(app, ["pipeline", *arguments, "--subject", "s", "--force"], input="")
     assert quiet.exit_code == 0, quiet.output

@@ -50,8 +50,8 @@ def config(folder: Path, registry: str, source: str = f'subject = "{SUBJECT}"', 
 
 def rows(spark: SparkSession, settings: PipelineConfig, name: str = "shop.orders") -> list[dict[str, object]]:
     """What is in a table."""
-    found = iceberg_dataframe(spark, open_table(settings.table, name)).collect()
-    return [row.asDict(recursive=True) for row in found]
+    table_rows = iceberg_dataframe(spark, open_table(settings.table, name)).collect()
+    return [row.asDict(recursive=True) for row in table_rows]
 
 
 def test_types_of_one_stream_have_tables_of_their_own(
@@ -98,8 +98,11 @@ def test_a_letter_is_replayed_once(spark: SparkSession, registry: LocalRegistry,
     assert (report.rows, report.dead_letters, report.columns_added[:1]) == (1, 1, ("place.country",))
     assert replay_dead_letters(settings, spark=spark).rows == 0
     assert sorted((row["id"], row["note"]) for row in rows(spark, settings)) == [(1, None), (2, "note 2")]
-    found = read_dead_letters(settings, spark=spark).collect()
-    assert {letter.value: letter.replayed_at is not None for letter in found} == {order(3, 2, 2): True, b"junk": False}
+    letters = read_dead_letters(settings, spark=spark).collect()
+    assert {letter.value: letter.replayed_at is not None for letter in letters} == {
+        order(3, 2, 2): True,
+        b"junk": False,
+    }
     with pytest.raises(Invalid, match="the condition 'no such' is not understood"):
         replay_dead_letters(settings, spark=spark, where="no such")
 
@@ -160,8 +163,8 @@ def test_renamed_fields_rename_their_columns(spark: SparkSession, registry: Loca
     renamed["fields"][0] |= {"name": "number", "aliases": ["id"]}
     renamed["fields"][1]["type"]["fields"][0] |= {"name": "town", "aliases": ["city"]}
     registry.add(SUBJECT, renamed)
-    said = [str(change) for change in plan_pipeline(settings, spark=spark)[0].changes]
-    assert said == ["rename column id to number", "rename column place.city to town"]
+    changes = [str(change) for change in plan_pipeline(settings, spark=spark)[0].changes]
+    assert changes == ["rename column id to number", "rename column place.city to town"]
     other = msgspec.structs.replace(settings, table=msgspec.structs.replace(settings.table, renames="add"))
     assert [str(change) for change in plan_pipeline(other, spark=spark)[0].changes] == [
         "add column number int",
@@ -174,8 +177,8 @@ def test_renamed_fields_rename_their_columns(spark: SparkSession, registry: Loca
     value = {"number": 2, "place": {"town": "here"}, "tags": value["tags"]}
     drop(tmp_path / "in", "b.parquet", [frame_record(renamed, value, 2), order(1, 1, 3)])
     run_pipeline(settings, spark=spark)
-    found = sorted((row["number"], row["place"]["town"]) for row in rows(spark, settings))  # type: ignore[index]  # structs
-    assert found == [(1, "city 1"), (2, "here"), (3, "city 3")]
+    towns = sorted((row["number"], row["place"]["town"]) for row in rows(spark, settings))  # type: ignore[index]  # structs
+    assert towns == [(1, "city 1"), (2, "here"), (3, "city 3")]
 
 
 def test_a_field_that_left_may_stop_the_run(spark: SparkSession, registry: LocalRegistry, tmp_path: Path) -> None:
@@ -200,18 +203,20 @@ def test_a_batch_that_failed_in_its_second_table_is_judged_as_before(
     drop(tmp_path / "in", "a.parquet", [order(1, 1, 1), order(1, 2, 9)])
     commit, calls = iceberg.commit_files, iter(range(9))
 
-    def second_fails(*given: object) -> None:
+    def second_fails(*arguments: object) -> None:
         if next(calls) == 1:
             raise StoreError("the catalog is away")
-        commit(*given)  # type: ignore[arg-type]  # passed on
+        commit(*arguments)  # type: ignore[arg-type]  # passed on
 
     with monkeypatch.context() as patch:
         patch.setattr(iceberg, "commit_files", Mock(side_effect=second_fails))
         with pytest.raises(StoreError, match="the catalog is away"):
             run_pipeline(settings, spark=spark)
     registry.add("other", V1 | {"doc": "known too late"})
-    seen: list[BatchReport] = []
-    run_pipeline(settings, spark=spark, progress=seen.append)
-    assert [(report.batch, report.rows, report.dead_letters, report.replayed) for report in seen] == [(0, 1, 1, True)]
+    reports: list[BatchReport] = []
+    run_pipeline(settings, spark=spark, progress=reports.append)
+    assert [(report.batch, report.rows, report.dead_letters, report.replayed) for report in reports] == [
+        (0, 1, 1, True)
+    ]
     assert [row["id"] for row in rows(spark, settings)] == [1]
     assert read_dead_letters(settings, spark=spark).count() == 1

@@ -52,9 +52,9 @@ class TestIceberg(SinkSuite):
     def left_over(self, table: Sink) -> None:
         """Every data file below the table is named by its snapshot."""
         assert isinstance(table, iceberg.IcebergSink)
-        found = table._require_table()
-        named = {task.file.file_path.removeprefix("file://") for task in found.scan().plan_files()}
-        folder = Path(found.location().removeprefix("file://"))
+        iceberg_table = table._require_table()
+        named = {task.file.file_path.removeprefix("file://") for task in iceberg_table.scan().plan_files()}
+        folder = Path(iceberg_table.location().removeprefix("file://"))
         assert {str(path) for path in folder.rglob("*.parquet")} == named
 
 
@@ -182,9 +182,9 @@ def test_a_table_of_a_metastore_outlives_its_writer(tmp_path: Path) -> None:
         )
         assert done.returncode == code, done.stderr[-3000:]
         if mode == "die":
-            told = done.stdout.splitlines()[-1]
-            assert 'disallow.incompatible.col.type.changes" = "false" to conf' in told
-            assert told.endswith("struct<id:bigint,Place:struct<City:string>,text:string>")
+            message = done.stdout.splitlines()[-1]
+            assert 'disallow.incompatible.col.type.changes" = "false" to conf' in message
+            assert message.endswith("struct<id:bigint,Place:struct<City:string>,text:string>")
     columns, rows = json.loads(done.stdout.splitlines()[-1])
     assert columns == "struct<id:bigint,Place:struct<City:string,n:bigint>,text:string>"
     assert rows == [
@@ -240,6 +240,6 @@ if mode == "die":
     HadoopFolder.move_file = deadly
 table.append_batch(rows, "app", 1)
 table.append_batch(rows, "app", 1)
-found = sorted(json.loads(json.dumps([list(row) for row in table.read_table().collect()])))
-print(json.dumps([table.load_columns().simpleString(), found]))
+stored_rows = sorted(json.loads(json.dumps([list(row) for row in table.read_table().collect()])))
+print(json.dumps([table.load_columns().simpleString(), stored_rows]))
 """

@@ -166,10 +166,10 @@ ARROW = {"tinyint": "int8", "smallint": "int16", "int": "int32", "bigint": "int6
 
 def test_27_columns_may_have_the_types_of_rip_42(spark: SparkSession) -> None:
     """27: a column list takes each primitive type of RIP-42, in any case; the type comes back from Spark and Arrow."""
-    held = spark.createDataFrame([], ", ".join(f"c{at} {word}" for at, word in enumerate(RIP_42.values())))
+    source = spark.createDataFrame([], ", ".join(f"c{at} {word}" for at, word in enumerate(RIP_42.values())))
     for spelled in (str.upper, str.lower):
         wanted = [RequestedColumn(f"c{at}", spelled(name)) for at, name in enumerate(RIP_42)]
-        df = held.select(*select_columns(held, wanted, [], "the stream"))
+        df = source.select(*select_columns(source, wanted, [], "the stream"))
         assert [kind for _, kind in df.dtypes] == list(RIP_42.values())
     model, losses = from_spark(df.schema)
     assert to_spark(model)[0] == df.schema
@@ -179,16 +179,16 @@ def test_27_columns_may_have_the_types_of_rip_42(spark: SparkSession) -> None:
 
 def test_names_of_fields_are_no_types(spark: SparkSession) -> None:
     """A field of a struct may be called as a type is: only its type is read in the words of RIP-42."""
-    held = spark.createDataFrame([], "s struct<char: tinyint, int8: string, `bytes`: array<binary>>")
+    source = spark.createDataFrame([], "s struct<char: tinyint, int8: string, `bytes`: array<binary>>")
     for text in (
         "STRUCT<char: INT8, int8: VARCHAR(9), `bytes`: ARRAY<BYTES>>",
         "STRUCT<char INT8, int8 CHAR(3) COMMENT 'INT8', bytes ARRAY<BYTES>>",
     ):
-        df = held.select(*select_columns(held, [RequestedColumn("s", text)], [], "the stream"))
+        df = source.select(*select_columns(source, [RequestedColumn("s", text)], [], "the stream"))
         assert df.dtypes == [("s", "struct<char:tinyint,int8:string,bytes:array<binary>>")]
     for wrong in ("INT128", "STRUCT", "STRING(3)", "ARRAY<INT8"):
         with pytest.raises(ColumnInvalid, match="is not a Spark type"):
-            select_columns(held, [RequestedColumn("s", wrong)], [], "the stream")
+            select_columns(source, [RequestedColumn("s", wrong)], [], "the stream")
 
 
 def test_a_stream_of_pravega(spark: SparkSession, registry: LocalRegistry, orders: Path) -> None:
@@ -258,8 +258,8 @@ def test_what_stands_beside_the_record(
     spark: SparkSession, registry: LocalRegistry, tmp_path: Path, orders: Path
 ) -> None:
     """Columns of the source have `_` before them; a field of the schema goes before; extras=false leaves them out."""
-    made = [(bytearray(order(1, 1, 1)), "t", 5, "x"), (None, "t", 6, "y")]
-    frame = spark.createDataFrame(made, "payload binary, topic string, offset long, schema_id string")
+    records = [(bytearray(order(1, 1, 1)), "t", 5, "x"), (None, "t", 6, "y")]
+    frame = spark.createDataFrame(records, "payload binary, topic string, offset long, schema_id string")
     frame.createOrReplaceTempView("raw_orders")
     create_stream(spark, "o", table="raw_orders", column="payload", subject=SUBJECT)
     assert sql(spark, "SELECT * FROM o").columns == ["id", "place", "tags", "_schema_id", "_topic", "_offset"]
@@ -327,12 +327,17 @@ def test_types_that_contain_themselves(spark: SparkSession, registry: LocalRegis
 def test_streams_are_shown_described_and_dropped(spark: SparkSession, orders: Path) -> None:
     """SHOW, DESCRIBE and DROP know streams by name in any case, leave what is not one to Spark, and hide secrets."""
     sql(spark, f"CREATE STREAM one WITH (path={quote_string(str(orders))}, subject='{SUBJECT}', option.pass='secret')")
-    (shown,) = sql(spark, "SHOW STREAMS").collect()
-    assert shown == Row(name="one", subject=SUBJECT, records=f"parquet files of {orders}", mode="FAILFAST")
-    told = {row.col_name: row.data_type for row in sql(spark, "DESC STREAM ONE").collect()}
-    assert told["place"] == "struct<city:string>"
-    assert (told["Subject"], told["Version"], told["Schema id"], told["Format"]) == (SUBJECT, "1", "1", "AVRO")
-    assert "secret" not in str(told)
+    (stream,) = sql(spark, "SHOW STREAMS").collect()
+    assert stream == Row(name="one", subject=SUBJECT, records=f"parquet files of {orders}", mode="FAILFAST")
+    description = {row.col_name: row.data_type for row in sql(spark, "DESC STREAM ONE").collect()}
+    assert description["place"] == "struct<city:string>"
+    assert (description["Subject"], description["Version"], description["Schema id"], description["Format"]) == (
+        SUBJECT,
+        "1",
+        "1",
+        "AVRO",
+    )
+    assert "secret" not in str(description)
     assert sql(spark, "DESCRIBE one").collect()[0] == Row(col_name="id", data_type="int", comment="")
     spark.range(1).createOrReplaceTempView("other")
     assert sql(spark, "DESCRIBE other").collect()[0].col_name == "id"
@@ -420,9 +425,9 @@ def test_insert_fills_the_files_other_columns(
 )
 def test_wrong_options_are_named(spark: SparkSession, orders: Path, options: dict[str, str], message: str) -> None:
     """An option that is unknown, twice, or has a word there is not, is an error that says what there is."""
-    given = {name: str(orders) if value == "." else value for name, value in options.items()}
+    resolved_options = {name: str(orders) if value == "." else value for name, value in options.items()}
     with pytest.raises(Invalid, match=message):
-        create_stream(spark, "s", given)
+        create_stream(spark, "s", resolved_options)
     assert list_streams(spark) == []
 
 
@@ -481,17 +486,17 @@ def test_what_fits_is_not_lost(spark: SparkSession) -> None:
         "bigint": (-(2**63), 2**63 - 1), "decimal(5,0)": (-99999, 99999),
     }  # fmt: skip
     casts = []
-    for held in TYPES:
-        assert can_cast_losslessly(held, held)
-        for wanted in TYPES:
-            good = can_cast_losslessly(held, wanted)
-            assert can_cast_losslessly(t.ArrayType(held), t.ArrayType(wanted)) == good
-            assert can_cast_losslessly(t.MapType(held, held), t.MapType(wanted, wanted)) == good
-            one, other = t.StructType().add("a", held), t.StructType().add("A", wanted)
+    for source in TYPES:
+        assert can_cast_losslessly(source, source)
+        for target in TYPES:
+            good = can_cast_losslessly(source, target)
+            assert can_cast_losslessly(t.ArrayType(source), t.ArrayType(target)) == good
+            assert can_cast_losslessly(t.MapType(source, source), t.MapType(target, target)) == good
+            one, other = t.StructType().add("a", source), t.StructType().add("A", target)
             assert can_cast_losslessly(one, other) == good
-            for value in extremes.get(held.simpleString(), ()) if good else ():
-                there = f"CAST({value} AS {held.simpleString()})"
-                casts.append(f"CAST(CAST({there} AS {wanted.simpleString()}) AS {held.simpleString()}) = {there}")
+            for value in extremes.get(source.simpleString(), ()) if good else ():
+                there = f"CAST({value} AS {source.simpleString()})"
+                casts.append(f"CAST(CAST({there} AS {target.simpleString()}) AS {source.simpleString()}) = {there}")
     assert len(casts) > 20
     assert all(spark.sql(f"SELECT {', '.join(casts)}").first() or [False])
     assert not can_cast_losslessly(t.LongType(), t.DoubleType())

@@ -80,7 +80,7 @@ def test_the_shell_runs_what_comes_in(create: str, tmp_path: Path, java_machine:
 
 
 @pytest.mark.parametrize(
-    ("arguments", "said"),
+    ("arguments", "message"),
     [
         (["-e", "SELECT 1; SELECT 'a"], "line 1, column 18: the string that begins here has no end"),
         (["-e", "CREATE STREAM x WITH (topc)"], "line 1, column 27: = after the option topc was expected"),
@@ -88,11 +88,11 @@ def test_the_shell_runs_what_comes_in(create: str, tmp_path: Path, java_machine:
         (["-f", "/nowhere/x.sql"], "/nowhere/x.sql: No such file"),
     ],
 )
-def test_what_cannot_run_is_refused_before_spark_starts(arguments: list[str], said: str) -> None:
+def test_what_cannot_run_is_refused_before_spark_starts(arguments: list[str], message: str) -> None:
     """Statements that cannot be read, settings and files that are wrong end the command at once, with code 2."""
     done = CliRunner().invoke(app, ["sql", *arguments])
     assert done.exit_code == 2
-    assert said in " ".join(done.output.split())
+    assert message in " ".join(done.output.split())
 
 
 def test_rows_are_printed_in_three_shapes(spark: SparkSession, create: str, capsys: pytest.CaptureFixture[str]) -> None:
@@ -129,7 +129,7 @@ def test_errors_are_sentences_with_places(spark: SparkSession, create: str) -> N
     """Errors of Spark's parser, analysis, and running, and of records, are one sentence each, where it was written."""
     runner = StatementRunner(spark, RowShape.TEXT, 10, available_now=True)
     runner.run(create)
-    for text, said in (
+    for text, message in (
         ("SELECT 1;\nSELECT * FORM o", "^line 2, column 15: Syntax error at or near 'o'"),
         ("SELECT STREAM id,\n nope FROM STREAM(o)", "^line 2, column 2: A column, .* `nope` cannot be resolved"),
         ("INSERT INTO o SELECT nope", "^line 1, column 22: A column"),
@@ -139,7 +139,7 @@ def test_errors_are_sentences_with_places(spark: SparkSession, create: str) -> N
         (f"{create.replace('STREAM o', 'STREAM p').replace('deadletter', 'failfast')} SELECT * FROM p", "^no frame: "),
         ("DROP STREAM q", "^line 1, column 13: there is no stream 'q'"),
     ):
-        with pytest.raises(SteleError, match=said) as raised:
+        with pytest.raises(SteleError, match=message) as raised:
             runner.run(text)
         assert "\n" not in str(raised.value)
         assert "SQLSTATE" not in str(raised.value)
@@ -215,21 +215,21 @@ def test_enter_runs_whole_statements_only(text: str, expected: bool) -> None:
 
 def test_the_prompt_takes_lines_keeps_history_and_leaves(tmp_path: Path) -> None:
     """Lines become one statement, help and empty lines are none, quit ends; the history is its owner's only."""
-    kept = tmp_path / "state" / "history"
+    history = tmp_path / "state" / "history"
     with create_pipe_input() as keys:
         keys.send_text("SELECT\r1;\rhelp\r\r\x03SELECT 2; SELECT 3;\rquit\r")
-        typed = list(read_statements(lambda: ["orders"], history=kept, source=keys, screen=DummyOutput()))
+        typed = list(read_statements(lambda: ["orders"], history=history, source=keys, screen=DummyOutput()))
     assert typed == ["SELECT\n1;", "SELECT 2; SELECT 3;"]
-    assert "+SELECT\n+1;" in kept.read_text()
-    assert kept.stat().st_mode & 0o077 == 0
+    assert "+SELECT\n+1;" in history.read_text()
+    assert history.stat().st_mode & 0o077 == 0
 
 
 def test_names_are_completed() -> None:
     """Keywords and the names of streams and columns are completed, in any case."""
     completer = _make_completer(["sensorData", "SELECTED"])
     for typed, expected in (("SELECT * FROM sensord", ["sensorData"]), ("sel", ["SELECTED", "SELECT"])):
-        found = completer.get_completions(Document(typed), CompleteEvent(completion_requested=True))
-        assert [each.text for each in found] == expected
+        completions = completer.get_completions(Document(typed), CompleteEvent(completion_requested=True))
+        assert [each.text for each in completions] == expected
 
 
 def test_the_history_is_where_state_belongs(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -271,12 +271,12 @@ def test_the_magic_runs_cells(
     """A cell runs all its statements, shows the rows of the last as a table, and binds its DataFrame."""
     registry.add(SUBJECT, V2)
     cell = create.replace(f", registry='{registry.url}'", "") + " SELECT id, at IS NULL AS `<x>` FROM o ORDER BY id"
-    shown = notebook.run_cell_magic("stele", f"--registry {registry.url} -o found -n 2", cell)
+    output = notebook.run_cell_magic("stele", f"--registry {registry.url} -o found -n 2", cell)
     assert spark.conf.get("stele.registry") == registry.url
     assert notebook.user_ns["found"].count() == 3
-    assert repr(shown) == "id | <x>\n---+------\n0  | false\n1  | false\n(2 rows, and there are more)"
-    assert "<td>1</td><td>false</td>" in shown._repr_html_()
-    assert "&lt;x&gt;" in shown._repr_html_()
+    assert repr(output) == "id | <x>\n---+------\n0  | false\n1  | false\n(2 rows, and there are more)"
+    assert "<td>1</td><td>false</td>" in output._repr_html_()
+    assert "&lt;x&gt;" in output._repr_html_()
     line = notebook.run_line_magic("stele", "-o=one SELECT max(id) AS m FROM o WHERE place.city = 'city 1'")
     assert "(1 row)" in repr(line)
     stream = notebook.run_line_magic("stele", "SELECT STREAM id FROM o")
@@ -287,12 +287,12 @@ def test_the_magic_runs_cells(
 
 def test_the_magic_says_what_is_wrong(notebook: InteractiveShell) -> None:
     """Errors in cells are one line: of the options, of the statement, of Spark."""
-    for line, cell, said in (
+    for line, cell, message in (
         ("", "SELECT nope", "line 1, column 8: A column"),
         ("", "DROP STREAM x", "line 1, column 13: there is no stream 'x'"),
         ("-o 1x", "SELECT 1", "-o takes the name of a variable"),
         ("-n 0", "SELECT 1", "-n takes a number of rows"),
         ("--rows 3", "SELECT 1", "takes --registry, -o and -n, not '--rows 3'"),
     ):
-        with pytest.raises(UsageError, match=said):
+        with pytest.raises(UsageError, match=message):
             notebook.run_cell_magic("stele", line, cell)

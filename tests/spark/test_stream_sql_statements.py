@@ -96,14 +96,14 @@ def test_statements_part_at_semicolons_only(statements: list[Statement]) -> None
 @given(TEXTS)
 def test_any_text_is_tokens_or_an_error_with_a_place(text: str) -> None:
     """Tokens cover a text in order, with nothing but spaces and comments between; otherwise the place is said."""
-    found, refused = _attempt(lambda: list(iterate_tokens(text)))
+    tokens, refused = _attempt(lambda: list(iterate_tokens(text)))
     if refused is not None:
         assert refused.line >= 1
         assert refused.column >= 1
         return
-    assert found is not None
-    assert all(text[token.start : token.end] == token.text for token in found)
-    assert all(one.end <= other.start for one, other in pairwise(found))
+    assert tokens is not None
+    assert all(text[token.start : token.end] == token.text for token in tokens)
+    assert all(one.end <= other.start for one, other in pairwise(tokens))
 
 
 @given(TEXTS)
@@ -132,15 +132,15 @@ def test_the_seeds_statements_are_read() -> None:
       'format.thrift-class'='com.xiaomi.xx',
       'format.thrift-package'='com.xiaomi.xx:0.0.1-SNAPSHOT',
     );"""
-    found = parse_text(table)
-    assert isinstance(found, CreateStream)
-    assert [str(column) for column in found.columns] == [
+    statement = parse_text(table)
+    assert isinstance(statement, CreateStream)
+    assert [str(column) for column in statement.columns] == [
         "timestamp BIGINT",
         "user_id VARCHAR",
         "user_operation VARCHAR",
     ]
-    assert [option.name for option in found.options][:2] == ["connector.topic", "update-mode"]
-    assert found.options[3].value == "com.xiaomi.xx"
+    assert [option.name for option in statement.options][:2] == ["connector.topic", "update-mode"]
+    assert statement.options[3].value == "com.xiaomi.xx"
 
 
 @pytest.mark.parametrize(
@@ -288,8 +288,8 @@ def test_places_lead_back_to_the_original() -> None:
 def test_hostile_texts_end(start: str, part: str) -> None:
     """Long and unbalanced texts are read or refused with a short sentence, without recursion and in linear time."""
     text = start + part * 10_001
-    found, refused = _attempt(lambda: split_statements(text))
-    for piece in found or ():
+    statements, refused = _attempt(lambda: split_statements(text))
+    for piece in statements or ():
         _, wrong = _attempt(lambda piece=piece: parse_statement(piece))
         rewrite_query(piece, {"s"})
         refused = refused or wrong

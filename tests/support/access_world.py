@@ -78,8 +78,8 @@ class World:
     def __init__(self, registry: Registry, *, has_login: bool = False, **settings: Any) -> None:
         self.registry = registry
         sessions = open_login(registry) if has_login else None
-        made = ServerSettings(**{"answer_cache_bytes": 0, **settings})
-        front = build_dispatcher(registry, made, Metrics(), sessions=sessions)
+        server_settings = ServerSettings(**{"answer_cache_bytes": 0, **settings})
+        front = build_dispatcher(registry, server_settings, Metrics(), sessions=sessions)
         front._authenticator = HeaderAuthenticator(_authenticate)
         self._http = httpx.AsyncClient(transport=httpx.ASGITransport(front), base_url="http://registry")
         self._records: list[LogRecord] = []
@@ -95,18 +95,18 @@ class World:
     async def create(self, more: Sequence[tuple[str, str, Any]] = ()) -> None:
         """Send the requests that make the world, and more, and see which ids it gave out."""
         for method, path, body in (*WORLD, *more):
-            made = await self.ask("admin", method, path, body)
-            assert made.is_success, (method, path, made.text)
+            response = await self.ask("admin", method, path, body)
+            assert response.is_success, (method, path, response.text)
         self._records = [record for _, record in await self.registry.read_log(0, 1000)]
         state = self.registry.state
         subject = state.find_subject(SubjectKey(TEAM, SUBJECT))
         assert subject is not None
-        shown = (await self.ask("admin", "GET", f"/subjects/{SUBJECT}/versions/1")).json()
+        version = (await self.ask("admin", "GET", f"/subjects/{SUBJECT}/versions/1")).json()
         document = await self.ask("admin", "GET", f"/schemagroups/{TEAM}/schemas/{SUBJECT}")
         opened = (await self.ask("admin", "GET", f"/openschema/subjects/{SUBJECT}/versions/1/schema")).json()
         subscriptions = (await self.ask("admin", "GET", "/subscriptions")).json()
         known = {
-            "guid": shown["guid"],
+            "guid": version["guid"],
             "schema_id": document.headers["schema-id"],
             "uri": document.headers["schema-version-uri"],
             "record_id": str(subject.versions[0].record_id),

@@ -24,8 +24,8 @@ async def send_request(
     encoded = [(name.encode(), value.encode()) for name, value in headers.items()]
     encoded.append((b"content-length", b"%d" % len(body)))
     sent = await exchange_messages(app, method, target, encoded, body, host)
-    found = {name.decode().lower(): value.decode() for name, value in sent[0].get("headers", ())}
-    return AsgiAnswer(sent[0]["status"], found, b"".join(message.get("body", b"") for message in sent[1:]))
+    response_headers = {name.decode().lower(): value.decode() for name, value in sent[0].get("headers", ())}
+    return AsgiAnswer(sent[0]["status"], response_headers, b"".join(message.get("body", b"") for message in sent[1:]))
 
 
 async def exchange_messages(

@@ -168,9 +168,9 @@ class Mosquitto(Broker):
         from paho.mqtt import client
         from paho.mqtt.enums import CallbackAPIVersion
 
-        made = client.Client(CallbackAPIVersion.VERSION2, "reader", clean_session=None, protocol=client.MQTTv5)
-        made.username_pw_set(USER, PASSWORD)
-        return made
+        mqtt_client = client.Client(CallbackAPIVersion.VERSION2, "reader", clean_session=None, protocol=client.MQTTv5)
+        mqtt_client.username_pw_set(USER, PASSWORD)
+        return mqtt_client
 
     def _connect(self, client: Any) -> None:
         from paho.mqtt.packettypes import PacketTypes
@@ -273,10 +273,10 @@ class NatsServer(Broker):
             messages: list[Message] = []
             try:
                 stream = client.jetstream(timeout=_START_SECONDS)
-                found = await stream.subscribe("stele.>", ordered_consumer=True)
+                subscription = await stream.subscribe("stele.>", ordered_consumer=True)
                 async with asyncio.timeout(seconds):
                     while not is_enough(messages):
-                        headers = dict((message := await found.next_msg(seconds)).headers or {})
+                        headers = dict((message := await subscription.next_msg(seconds)).headers or {})
                         attributes = {
                             name.removeprefix("ce-"): value for name, value in headers.items() if name.startswith("ce-")
                         }

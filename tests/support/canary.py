@@ -62,11 +62,11 @@ def watch_answers(server: Running, limit: float = LIMIT) -> Iterator[None]:
     try:
         watcher.stdout.readline()
         yield
-        said, _ = watcher.communicate()
+        output, _ = watcher.communicate()
     finally:
         watcher.kill()
         watcher.wait()
-    Answers(**json.loads(said)).require_soon(limit)
+    Answers(**json.loads(output)).require_soon(limit)
 
 
 def _read_waits(processes: tuple[str, ...]) -> dict[str, int]:

@@ -25,15 +25,15 @@ def write_certificates(folder: Path) -> None:
         ("server", x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "localhost")]), own, False),
         ("client", x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "carl")]), client, False),
     ):
-        made = x509.CertificateBuilder(issuer, subject, key.public_key(), x509.random_serial_number())
-        made = made.not_valid_before(now - dt.timedelta(days=1)).not_valid_after(now + dt.timedelta(days=1))
-        made = made.add_extension(x509.BasicConstraints(ca=is_authority, path_length=None), critical=True)
-        made = made.add_extension(x509.SubjectAlternativeName([x509.DNSName("localhost")]), critical=False)
-        made = made.add_extension(_describe_usage(is_authority=is_authority), critical=True)
-        made = made.add_extension(x509.SubjectKeyIdentifier.from_public_key(key.public_key()), critical=False)
+        builder = x509.CertificateBuilder(issuer, subject, key.public_key(), x509.random_serial_number())
+        builder = builder.not_valid_before(now - dt.timedelta(days=1)).not_valid_after(now + dt.timedelta(days=1))
+        builder = builder.add_extension(x509.BasicConstraints(ca=is_authority, path_length=None), critical=True)
+        builder = builder.add_extension(x509.SubjectAlternativeName([x509.DNSName("localhost")]), critical=False)
+        builder = builder.add_extension(_describe_usage(is_authority=is_authority), critical=True)
+        builder = builder.add_extension(x509.SubjectKeyIdentifier.from_public_key(key.public_key()), critical=False)
         by = x509.AuthorityKeyIdentifier.from_issuer_public_key(authority.public_key())
-        made = made.add_extension(by, critical=False)
-        signed = made.sign(authority, hashes.SHA256())
+        builder = builder.add_extension(by, critical=False)
+        signed = builder.sign(authority, hashes.SHA256())
         (folder / f"{name}.pem").write_bytes(signed.public_bytes(serialization.Encoding.PEM))
     for name, key in (("server", own), ("client", client)):
         key_file = folder / f"{name}.key"

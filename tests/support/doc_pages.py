@@ -60,12 +60,12 @@ class Step(NamedTuple):
 
 def list_steps(text: str) -> Iterator[Step]:
     """The blocks and hidden checks of a page, in order."""
-    for found in _STEP.finditer(text):
-        if found["check"] is not None:
-            yield Step("bash", found["check"])
+    for match in _STEP.finditer(text):
+        if match["check"] is not None:
+            yield Step("bash", match["check"])
         else:
-            code = int(found["code"] or 0)
-            yield Step(found["kind"], found["block"], code, found["printed"] or "", found["broker"] is not None)
+            code = int(match["code"] or 0)
+            yield Step(match["kind"], match["block"], code, match["printed"] or "", match["broker"] is not None)
 
 
 def run_page(
@@ -130,15 +130,15 @@ def list_sql(page: Path) -> list[list[str]]:
     return [[line.strip().rstrip(";") for line in block.splitlines()] for block in blocks]
 
 
-def find_missing_line(shown: str, printed: str) -> str | None:
+def find_missing_line(expected: str, printed: str) -> str | None:
     """The first line of what a page shows that is not printed, or not in this order; None if all are."""
     lines = [line.strip() for line in printed.splitlines()]
-    for line in shown.splitlines():
+    for line in expected.splitlines():
         if (wanted := line.strip()) in {"", "…"}:
             continue
         pattern = re.compile(".*".join(re.escape(part) for part in wanted.split("…")))
-        found = next((number for number, each in enumerate(lines) if pattern.fullmatch(each)), None)
-        if found is None:
+        position = next((number for number, each in enumerate(lines) if pattern.fullmatch(each)), None)
+        if position is None:
             return line
-        lines = lines[found + 1 :]
+        lines = lines[position + 1 :]
     return None

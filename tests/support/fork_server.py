@@ -130,9 +130,9 @@ def _serve(listener: socket.socket) -> _Task | None:
                 with contextlib.suppress(OSError):
                     connection.sendall(f"{pid}\n".encode())
             elif key.data is not None:  # who asked for it has gone
-                asked = children.get(key.data)
-                if asked is not None and asked.connection is key.fileobj:  # it has not just ended by itself
-                    os.kill(asked.pid, signal.SIGKILL)
+                orphan = children.get(key.data)
+                if orphan is not None and orphan.connection is key.fileobj:  # it has not just ended by itself
+                    os.kill(orphan.pid, signal.SIGKILL)
                     selector.unregister(key.fileobj)
             elif isinstance(key.fileobj, int) and key.fileobj in children:
                 child = children.pop(key.fileobj)

@@ -87,8 +87,8 @@ def fill_registry(client: httpx.Client) -> None:
         _post(client, path, {"schema": json.dumps(make_schema(1)), "metadata": {"properties": {SCRIPT: SCRIPT}}})
         _post(client, path, {"schema": json.dumps(make_schema(2))})
     _post(client, f"/contexts/.{quote(NAMESPACE, safe='')}/subjects/s/versions", {"schema": json.dumps(make_schema(1))})
-    seen = [{"subject": name, "version": 1, "schema_id": 1, "records": 1} for name in NAMES]
-    census = {"counted_at": 1, "records": len(seen), "seen": seen}
+    usages = [{"subject": name, "version": 1, "schema_id": 1, "records": 1} for name in NAMES]
+    census = {"counted_at": 1, "records": len(usages), "seen": usages}
     place = quote(f"topic {IMAGE}{'t' * 900}", safe="")
     answer = client.put(f"/api/usage/{place}", json=census)
     assert answer.is_success, answer.text[:500]

@@ -36,9 +36,9 @@ def _java_command(option: str) -> list[str]:
 
 def _find_archive() -> Path:
     """Classes that a broker loads, recorded once by one that starts and ends."""
-    kept = jars(_POM).with_suffix(".jsa")
-    make_once(kept, _record_archive)
-    return kept
+    archive = jars(_POM).with_suffix(".jsa")
+    make_once(archive, _record_archive)
+    return archive
 
 
 def _record_archive(archive: Path) -> None:

@@ -58,16 +58,16 @@ class MariadbServer(DatabaseServer):
 
     def dump(self, database: str) -> str:
         """What `mariadb-dump` writes."""
-        return self._run_tool("mariadb-dump", "--single-transaction", "--hex-blob", database, given="")
+        return self._run_tool("mariadb-dump", "--single-transaction", "--hex-blob", database, standard_input="")
 
     def restore(self, database: str, dumped: str) -> None:
         """Read what `mariadb-dump` wrote."""
-        self._run_tool("mariadb", database, given=dumped)
+        self._run_tool("mariadb", database, standard_input=dumped)
 
-    def _run_tool(self, name: str, *arguments: str, given: str) -> str:
+    def _run_tool(self, name: str, *arguments: str, standard_input: str) -> str:
         address = ["--no-defaults", "--protocol=tcp", "--host=127.0.0.1", f"--port={self.port}"]
         command = [name, *address, "--user=admin", f"--password={self.password}", *arguments]
-        done = subprocess.run(command, input=given, capture_output=True, text=True, timeout=240, check=False)
+        done = subprocess.run(command, input=standard_input, capture_output=True, text=True, timeout=240, check=False)
         assert done.returncode == 0, done.stderr
         return done.stdout
 

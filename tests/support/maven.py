@@ -21,19 +21,19 @@ def jars(pom: Path) -> Path:
     Fails, with what Maven said, when Maven is missing or does not find an artifact.
     """
     folder = _KEPT / f"{pom.stem}-{hashlib.sha256(pom.read_bytes()).hexdigest()[:12]}"
-    make_once(folder, lambda made: _fetch(pom, made))
+    make_once(folder, lambda path: _fetch(pom, path))
     return folder
 
 
-def make_once(kept: Path, make: Callable[[Path], None]) -> None:
+def make_once(target: Path, make: Callable[[Path], None]) -> None:
     """Make what is kept in the environment, whole or not at all, unless it is there; make gets the path to write to."""
-    kept.parent.mkdir(exist_ok=True)
-    with kept.with_name(f"{kept.name}.lock").open("w") as lock:
+    target.parent.mkdir(exist_ok=True)
+    with target.with_name(f"{target.name}.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)  # of the processes that run tests side by side one makes it
-        if not kept.exists():
-            with tempfile.TemporaryDirectory(dir=kept.parent) as work:
+        if not target.exists():
+            with tempfile.TemporaryDirectory(dir=target.parent) as work:
                 make(Path(work, "made"))
-                Path(work, "made").rename(kept)
+                Path(work, "made").rename(target)
 
 
 def _fetch(pom: Path, folder: Path) -> None:

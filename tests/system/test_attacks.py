@@ -61,10 +61,10 @@ class Listener:
 @pytest.fixture(scope="module")
 def listener() -> Iterator[Listener]:
     """Somebody the server must not ask."""
-    found = Listener()
-    yield found
-    assert found.came == 0, "the server asked an address that a stranger named"
-    found.close()
+    listener = Listener()
+    yield listener
+    assert listener.came == 0, "the server asked an address that a stranger named"
+    listener.close()
 
 
 @pytest.fixture(scope="module")
@@ -286,14 +286,14 @@ def test_hostile_schemas_hold_up_nobody(server: Running, listener: Listener, nam
     """Checked, converted, linted and registered, a hostile schema gets an answer soon that is no defect."""
     language, text = SCHEMAS[name]()
     text = text.replace("LISTENER", listener.url)
-    asked: list[tuple[str, dict[str, Any]]] = [
+    requests: list[tuple[str, dict[str, Any]]] = [
         ("/api/check", {"format": language, "policy": "FULL", "schema": text, "against": [{"schema": text}]}),
         ("/api/convert", {"format": language, "to": "avro" if language != "avro" else "json", "schema": text}),
         ("/api/lint", {"format": language, "schema": text}),
     ]
     if language in {"avro", "json", "protobuf"}:
-        asked.append((f"/subjects/{quote(name)}/versions", {"schema": text, "schemaType": language.upper()}))
-    for path, body in asked:
+        requests.append((f"/subjects/{quote(name)}/versions", {"schema": text, "schemaType": language.upper()}))
+    for path, body in requests:
         with limit_time(SECONDS, time.monotonic):
             status, answer = post(server, path, body)
         assert status in {200, 201, 400, 409, 413, 422, 503}, (path, status, answer[-300:])
@@ -474,7 +474,7 @@ def test_hostile_headers_cost_nothing(server: Running, number: int) -> None:
 def test_nothing_that_a_stranger_names_is_asked(server: Running, listener: Listener) -> None:
     """Sinks of subscriptions, destinations of exporters, key servers and webhooks in bodies get no request."""
     url = listener.url
-    asked = [
+    requests = [
         ("/subscriptions", {"sink": url, "protocol": "HTTP", "sinkcredential": {"credentialtype": "PLAIN"}}),
         ("/exporters", {"name": "e", "config": {"schema.registry.url": url}}),
         (
@@ -494,7 +494,7 @@ def test_nothing_that_a_stranger_names_is_asked(server: Running, listener: Liste
         ("/dek-registry/v1/keks/k/deks", {"subject": "s", "version": 1}),
         ("/dek-registry/v1/keks/l/deks", {"subject": "s", "version": 1}),
     ]
-    for path, body in asked:
+    for path, body in requests:
         status, answer = post(server, path, body)
         assert status < 500 or b"error_code" in answer, answer[-300:]
     time.sleep(0.2)
@@ -528,7 +528,7 @@ def test_a_reader_that_takes_nothing_costs_nothing(server: Running) -> None:
     """Answers that a client asks for and does not read stay out of memory: the connection is not read meanwhile."""
     before = memory_of(server)
     port = int(server.url.rpartition(":")[2])
-    held = []
+    connections = []
     for _ in range(20):
         connection = socket.socket()
         connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
@@ -536,8 +536,8 @@ def test_a_reader_that_takes_nothing_costs_nothing(server: Running) -> None:
         connection.setblocking(False)
         with suppress(BlockingIOError):
             connection.send(b"GET /_docs/confluent/openapi.json HTTP/1.1\r\nHost: x\r\n\r\n" * 2000)
-        held.append(connection)
+        connections.append(connection)
     time.sleep(2)
     assert memory_of(server) - before < 150 * 2**20
-    for connection in held:
+    for connection in connections:
         connection.close()

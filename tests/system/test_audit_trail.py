@@ -38,8 +38,8 @@ def test_a_killed_server_goes_on_with_its_trail(tmp_path: Path) -> None:
     with serving(*flags, folder=tmp_path, environ=environ) as server:
         assert call(f"{server.url}/subjects/last/versions", "POST", {"schema": '"string"'}).status == 200
     lines = path.read_bytes().splitlines()
-    found = verify_lines(lines, SECRET)
-    assert isinstance(found, ChainEnd), found
+    chain_end = verify_lines(lines, SECRET)
+    assert isinstance(chain_end, ChainEnd), chain_end
     entries = [read_entry(read_line(line)) for line in lines]
     assert "half_line_removed" in {entry.kind for entry in entries}
     registered = [entry.subject for entry in entries if entry.kind == "registered"]

@@ -154,19 +154,19 @@ def test_connections_that_send_nothing_shut_nobody_out(tmp_path: Path) -> None:
     command = ["-c", code, "serve", "--port", str(port), "--store", "memory:", "--log-level", "warning"]
     process = start_process(command, tmp_path)
     running = Running(f"http://127.0.0.1:{port}", process)
-    held: list[socket.socket] = []
+    connections: list[socket.socket] = []
     try:
         wait_ready(running.url, process)
         call(f"{running.url}/subjects/s/versions", "POST", SCHEMA)
         with watch_answers(running):
             for number in range(500):
                 connection = connect(running)
-                held.append(connection)
+                connections.append(connection)
                 if number % 2:
                     connection.sendall(b"POST /subjects/s HTTP/1.1\r\nHost: x\r\nContent-Length: 9\r\n\r\n{")
         assert closed_for(running, "made_room") > 200
     finally:
-        for connection in held:
+        for connection in connections:
             connection.close()
         process.send_signal(signal.SIGTERM)
         assert process.wait(60) == 0
@@ -227,7 +227,7 @@ def start_checking(server: Running) -> bool:
 
 def test_a_request_that_takes_too_long_is_given_up(tmp_path: Path) -> None:
     """After `request_seconds` the answer is 503 in the words of the dialect, with `Retry-After`."""
-    seconds, made, planned = 4, 0, 0
+    seconds, comparisons, planned = 4, 0, 0
     error: dict[str, Any] = {}
     for _ in range(8):
         environ = {"STELE_REQUEST_SECONDS": str(seconds)}
@@ -246,13 +246,13 @@ def test_a_request_that_takes_too_long_is_given_up(tmp_path: Path) -> None:
         error = json.loads(body)["error"]
         assert error["kind"] == "time_limit_reached"
         counted = re.search(r"; (\d+) of (\d+) comparisons were made$", error["message"])
-        made, planned = map(int, counted.groups()) if counted else (0, 0)
-        if made:
+        comparisons, planned = map(int, counted.groups()) if counted else (0, 0)
+        if comparisons:
             break
         seconds *= 2  # a slow machine reads the body still
-    assert 0 < made < planned == 1000
+    assert 0 < comparisons < planned == 1000
     assert "NAME_MISMATCH" in {row["rule"] for row in error["findings"]}
-    assert 1000 - made <= min(row["against"] for row in error["findings"])
+    assert 1000 - comparisons <= min(row["against"] for row in error["findings"])
 
 
 def test_a_stop_stops(tmp_path: Path) -> None:
@@ -273,10 +273,10 @@ def test_a_stop_waits_for_no_page_that_follows_the_journal(tmp_path: Path) -> No
     environ = {"STELE_SHUTDOWN_SECONDS": "60"}  # longer than the stream: nothing else would end it
     with serving("--store", "memory:", folder=tmp_path, environ=environ) as server, connect(server) as page:
         page.sendall(b"GET /ui/journal/feed HTTP/1.1\r\nHost: x\r\n\r\n")
-        seen = b""
-        while b"entries follow" not in seen:  # head and entries may come in several pieces
-            seen += (piece := page.recv(65_536))
-            assert piece, seen
+        response = b""
+        while b"entries follow" not in response:  # head and entries may come in several pieces
+            response += (piece := page.recv(65_536))
+            assert piece, response
         server.process.send_signal(signal.SIGTERM)
         began = time.monotonic()
         server.process.wait(40)

@@ -18,8 +18,8 @@ def test_workers_agree_and_a_restart_forgets_nothing(tmp_path: Path) -> None:
     binary = bytes(range(256))
     with serving(*flags, folder=tmp_path) as server, httpx.Client(base_url=server.url, timeout=60) as client:
         with ThreadPoolExecutor(8) as pool:
-            made = list(pool.map(lambda _: client.put("/schemagroups/g", json={}).status_code, range(8)))
-            assert sorted(made) == [200] * 7 + [201]
+            group_statuses = list(pool.map(lambda _: client.put("/schemagroups/g", json={}).status_code, range(8)))
+            assert sorted(group_statuses) == [200] * 7 + [201]
             path = "/schemagroups/g/schemas/s?format=avro"
             posts = list(pool.map(lambda _: client.post(path, content=AVRO), range(16)))
             assert {answer.headers["schema-version"] for answer in posts} == {"1"}
@@ -31,13 +31,13 @@ def test_workers_agree_and_a_restart_forgets_nothing(tmp_path: Path) -> None:
         credential = {"credentialType": "PLAIN", "identifier": "i", "secret": "s"}
         body = {"sink": "https://a/b", "protocol": "HTTP", "sinkCredential": credential}
         place = client.post("/subscriptions", json=body).headers["location"]
-        seen = client.get(place).json()
+        subscription = client.get(place).json()
     with serving(*flags, folder=tmp_path) as server, httpx.Client(base_url=server.url, timeout=60) as client:
-        found = client.get("/schemagroups/g/schemas/b%C3%A9")
-        assert (found.content, found.headers["content-type"]) == (binary, headers["content-type"])
+        response = client.get("/schemagroups/g/schemas/b%C3%A9")
+        assert (response.content, response.headers["content-type"]) == (binary, headers["content-type"])
         assert client.get("/schema", params={"uri": "urn:x:only"}).content == AVRO
-        assert client.get(httpx.URL(place).path).json() == seen
-        changed = client.put(httpx.URL(place).path, json={**seen, "config": {}})
+        assert client.get(httpx.URL(place).path).json() == subscription
+        changed = client.put(httpx.URL(place).path, json={**subscription, "config": {}})
         assert changed.status_code == 200, "the secret is still there, or the credential would be refused"
 
 

@@ -88,14 +88,14 @@ def start(client: httpx.Client, name: str, direction: str, url: str, namespace: 
 def wait_for(find: Callable[[], Any], wanted: Any, seconds: float = 120.0) -> None:
     """Return once something is so."""
     until = time.monotonic() + seconds
-    while (found := find()) != wanted:
-        assert time.monotonic() < until, (found, wanted)
+    while (actual := find()) != wanted:
+        assert time.monotonic() < until, (actual, wanted)
         time.sleep(0.05)
 
 
 def list_uris(client: httpx.Client, group: str) -> set[str]:
     """The URIs of all versions of a group; each is found by itself."""
-    found = set()
+    uris = set()
     schemas = client.get(f"/schemagroups/{group}/schemas")
     for schema in schemas.json() if schemas.is_success else ():
         path = f"/schemagroups/{group}/schemas/{quote(schema, safe='')}"
@@ -103,8 +103,8 @@ def list_uris(client: httpx.Client, group: str) -> set[str]:
         for number in versions.json() if versions.is_success else ():
             head = client.head(f"{path}/versions/{number}")
             if head.is_success:
-                found.add(head.headers["schema-version-uri"])
-    return found
+                uris.add(head.headers["schema-version-uri"])
+    return uris
 
 
 def find_end(client: httpx.Client) -> str:
@@ -159,8 +159,8 @@ def test_11_a_deleted_schema_loses_its_uris_everywhere(chain: Chain) -> None:
     assert chain.a.delete("/schemagroups/g11/schemas/one").status_code == 204
     left = chain.wait_until_equal("g11")
     assert left == {"http://a.example/schemagroups/g11/schemas/two/versions/1"}
-    (gone,) = before - left
-    assert [find_uri(client, gone) for client in (chain.a, chain.b, chain.c)] == [404] * 3
+    (deleted_uri,) = before - left
+    assert [find_uri(client, deleted_uri) for client in (chain.a, chain.b, chain.c)] == [404] * 3
     assert chain.a.delete("/schemagroups/g11/schemas").status_code == 204
     assert chain.wait_until_equal("g11") == set()
     assert chain.a.get("/schemagroups/g11").json()["format"] == "avro"
@@ -210,9 +210,9 @@ def test_14_an_import_names_its_source(chain: Chain) -> None:
         ends = [SteleRegistry(HttpApi(box.client), box.url) for box in (chain.boxes["a"], target)]
         work = Replicator(ends[0], ends[1], Scope((":.g14:*",)))
         assert work.synchronize().registered == 1
-        found = client.head("/schemagroups/g14/schemas/s/versions/1").headers
-        assert found["schema-authority"] == "http://a.example"
-        assert found["schema-version-uri"] == "http://a.example/schemagroups/g14/schemas/s/versions/1"
+        headers = client.head("/schemagroups/g14/schemas/s/versions/1").headers
+        assert headers["schema-authority"] == "http://a.example"
+        assert headers["schema-version-uri"] == "http://a.example/schemagroups/g14/schemas/s/versions/1"
         before = client.get("/api/journal").json()["next"]
         again = work.synchronize()
         assert (again.registered, again.removed, again.same, again.conflicts) == (0, 0, 1, ())
@@ -252,7 +252,7 @@ def test_17_each_change_is_one_event(chain: Chain) -> None:
     position = find_end(chain.a)
     group, schema = "/schemagroups/g17", "/schemagroups/g17/schemas/s"
     details = f"/xregistry{schema}/versions"
-    seen: list[dict[str, Any]] = []
+    events: list[dict[str, Any]] = []
 
     def expect(kind: str, path: str) -> dict[str, Any]:
         nonlocal position
@@ -263,7 +263,7 @@ def test_17_each_change_is_one_event(chain: Chain) -> None:
         assert (event["type"], event["subject"], event["source"]) == (kind, path, "http://a.example")
         assert event["specversion"] == "1.0"
         assert "data" not in event
-        seen.append(event)
+        events.append(event)
         return dict(event)
 
     chain.make_group("g17")
@@ -272,9 +272,9 @@ def test_17_each_change_is_one_event(chain: Chain) -> None:
     assert expect(UPDATED, group)["time"] == chain.a.get(group).json()["updatedtimeutc"]
     for number, text in ((1, AVRO), (2, WIDER)):
         chain.post("g17/s", text)
-        made = chain.a.get(f"{details}/{number}$details").json()["createdat"]
-        told = expect(UPDATED, f"{schema}/versions/{number}")["time"]
-        assert datetime.fromisoformat(told) == datetime.fromisoformat(made)
+        created_at = chain.a.get(f"{details}/{number}$details").json()["createdat"]
+        event_time = expect(UPDATED, f"{schema}/versions/{number}")["time"]
+        assert datetime.fromisoformat(event_time) == datetime.fromisoformat(created_at)
     chain.post("g17/s", WIDER)
     assert chain.a.get("/api/events", params={"after": position}).json()["events"] == []
     chain.a.delete(f"{schema}/versions/1")
@@ -283,14 +283,14 @@ def test_17_each_change_is_one_event(chain: Chain) -> None:
     expect(DELETED, schema)
     chain.a.delete(group)
     expect(DELETED, group)
-    assert len({event["id"] for event in seen}) == len(seen) == 7
-    assert [event["time"] for event in seen] == sorted(event["time"] for event in seen)
+    assert len({event["id"] for event in events}) == len(events) == 7
+    assert [event["time"] for event in events] == sorted(event["time"] for event in events)
 
 
 def test_18_a_prefix_filter_gets_its_group_alone(chain: Chain) -> None:
     """18: who subscribes in the older shape at a replica hears of the one group, also of what replication brought."""
     with Webhook() as hook:
-        made = chain.b.post(
+        response = chain.b.post(
             "/subscriptions",
             headers={"content-type": "application/cloudevents-subscription+json"},
             json={
@@ -300,8 +300,8 @@ def test_18_a_prefix_filter_gets_its_group_alone(chain: Chain) -> None:
                 "filter": {"prefix": {"subject": "/schemagroups/g18/"}},
             },
         )
-        assert made.status_code == 201, made.text
-        assert made.json()["filters"] == [{"prefix": {"subject": "/schemagroups/g18/"}}]
+        assert response.status_code == 201, response.text
+        assert response.json()["filters"] == [{"prefix": {"subject": "/schemagroups/g18/"}}]
         for name in ("g18", "g18-other"):
             chain.make_group(name)
             chain.post(f"{name}/s")
@@ -317,7 +317,7 @@ def test_18_a_prefix_filter_gets_its_group_alone(chain: Chain) -> None:
             [f"{path}/1", f"{path}/2"],
         )
         assert all(row.event["subject"].startswith("/schemagroups/g18/") for row in hook.deliveries)
-        assert chain.b.delete(f"/subscriptions/{made.json()['id']}").status_code == 200
+        assert chain.b.delete(f"/subscriptions/{response.json()['id']}").status_code == 200
 
 
 def test_19_subscriptions_are_managed(chain: Chain) -> None:
@@ -328,15 +328,15 @@ def test_19_subscriptions_are_managed(chain: Chain) -> None:
         "types": [DELETED],
         "sinkCredential": {"credentialType": "PLAIN", "identifier": "i", "secret": "geheim"},
     }
-    made = chain.b.post("/subscriptions", json=body)
-    place = f"/subscriptions/{made.json()['id']}"
-    assert (made.status_code, made.headers["location"]) == (201, f"http://b.example{place}")
-    found = chain.b.get(place)
+    creation = chain.b.post("/subscriptions", json=body)
+    place = f"/subscriptions/{creation.json()['id']}"
+    assert (creation.status_code, creation.headers["location"]) == (201, f"http://b.example{place}")
+    subscription = chain.b.get(place)
     listed = chain.b.get("/subscriptions")
-    changed = chain.b.put(place, json={**found.json(), "types": [UPDATED]})
-    assert [answer.status_code for answer in (found, listed, changed)] == [200] * 3
+    changed = chain.b.put(place, json={**subscription.json(), "types": [UPDATED]})
+    assert [answer.status_code for answer in (subscription, listed, changed)] == [200] * 3
     assert changed.json()["types"] == [UPDATED]
-    assert all("geheim" not in answer.text for answer in (made, found, listed, changed))
+    assert all("geheim" not in answer.text for answer in (creation, subscription, listed, changed))
     for filters in ([{"jsonpath": "$.type"}], [{"exact": {}}], [{"exact": {"type": "t"}, "prefix": {"type": "t"}}]):
         assert chain.b.post("/subscriptions", json={**body, "filters": filters}).status_code == 400
         assert chain.b.put(place, json={**body, "filters": filters}).status_code == 400

@@ -54,10 +54,10 @@ def wait_until(url: str, **wanted: Any) -> dict[str, Any]:
 
 def list_events(hook: Webhook) -> list[Delivery]:
     """What came, each event once: one that a busy machine answered too late comes again."""
-    found: dict[str, Delivery] = {}
+    deliveries_by_id: dict[str, Delivery] = {}
     for row in list(hook.deliveries):
-        found.setdefault(row.event["id"], row)
-    return list(found.values())
+        deliveries_by_id.setdefault(row.event["id"], row)
+    return list(deliveries_by_id.values())
 
 
 def wait_for_events(hook: Webhook, count: int) -> list[str]:
@@ -207,8 +207,8 @@ def test_another_node_takes_over(tmp_path: Path) -> None:
             with limit_time(10 + 2 * usual, time.monotonic):
                 register(second.url, "node-2")
                 wait_for_subjects(hook, *nodes)
-        seen = list(dict.fromkeys(hook.subjects()))
-        assert seen == nodes
+        subjects = list(dict.fromkeys(hook.subjects()))
+        assert subjects == nodes
 
 
 def test_delivery_goes_on_after_a_restart(tmp_path: Path) -> None:

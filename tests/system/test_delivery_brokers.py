@@ -74,15 +74,15 @@ def wait_until(url: str, name: str, **wanted: Any) -> dict[str, Any]:
 
 def list_events(messages: list[Message]) -> list[Message]:
     """The messages, each event once: one that the broker acknowledged too late comes again."""
-    found: dict[str, Message] = {}
+    messages_by_id: dict[str, Message] = {}
     for message in messages:
-        found.setdefault(message.event["id"], message)
-    return list(found.values())
+        messages_by_id.setdefault(message.event["id"], message)
+    return list(messages_by_id.values())
 
 
 def test_events_reach_a_broker(url: str, broker: Broker) -> None:
     """Events come in both content modes, over plain and encrypted connections, once the broker has acknowledged."""
-    seen = 0
+    event_count = 0
     for sink in (broker.sink, broker.encrypted_sink):
         for mode in ("structured", "binary"):
             name = subscribe(url, broker, sink=sink, protocolsettings={**broker.settings, "contentmode": mode})
@@ -90,8 +90,8 @@ def test_events_reach_a_broker(url: str, broker: Broker) -> None:
             register(url, subject)
             register(url, f"{subject}-2")
             wait_until(url, name, delivered=2)
-            seen += 2
-            expected = seen
+            event_count += 2
+            expected = event_count
             drained = broker.drain(lambda rows, expected=expected: len(list_events(rows)) >= expected, SECONDS)
             messages = list_events(drained)[-2:]
             paths = [f"/schemagroups/default/schemas/{each}/versions/1" for each in (subject, f"{subject}-2")]

@@ -49,8 +49,8 @@ def _overview(url: str) -> list[dict[str, Any]]:
 def list_versions(events: list[Event], subject: str) -> list[int]:
     """Numbers of the versions of a subject in the order in which they first came."""
     prefix = f"/schemagroups/default/schemas/{subject}/versions/"
-    found = (event["subject"] for event in events if event["subject"].startswith(prefix))
-    return [int(path.removeprefix(prefix)) for path in dict.fromkeys(found)]
+    paths = (event["subject"] for event in events if event["subject"].startswith(prefix))
+    return [int(path.removeprefix(prefix)) for path in dict.fromkeys(paths)]
 
 
 def has_all(events: list[Event]) -> bool:

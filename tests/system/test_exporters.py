@@ -54,8 +54,8 @@ def start_exporter(pair: Pair, name: str, **members: Any) -> None:
 def wait_for(find: Callable[[], Any], wanted: Any) -> None:
     """Return once something is so."""
     until = time.monotonic() + 120
-    while (found := find()) != wanted:
-        assert time.monotonic() < until, found
+    while (actual := find()) != wanted:
+        assert time.monotonic() < until, actual
         time.sleep(0.1)
 
 

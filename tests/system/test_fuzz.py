@@ -23,13 +23,13 @@ def test_smoke(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
     """A few seeds, and mutations of them that are the same in every run, do nothing they must not do."""
     monkeypatch.setattr(judge, "FOUND", tmp_path)
     chosen = get_target(name)
-    seen = judge.Judge(name, chosen, lambda _: False)
+    fuzz_judge = judge.Judge(name, chosen, lambda _: False)
     rng = random.Random(1)
     mutate = Mutator(chosen.edit, chosen.seeds)
     for _ in range(SLOW_RUNS.get(name, RUNS)):
-        seen(mutate(rng.choice(chosen.seeds), 8_000, rng))
-    assert seen.failures == {}
-    assert 0 < seen.accepted < seen.executions
+        fuzz_judge(mutate(rng.choice(chosen.seeds), 8_000, rng))
+    assert fuzz_judge.failures == {}
+    assert 0 < fuzz_judge.accepted < fuzz_judge.executions
 
 
 @pytest.mark.parametrize("name", TARGETS)
@@ -61,13 +61,13 @@ def parse_with_faults(data: Parts, steps: Steps) -> None:
 def test_faults_are_kept(data: bytes, kind: str, small: bytes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A failure is counted by its kind, made small, and written with the command that repeats it."""
     monkeypatch.setattr(judge, "FOUND", tmp_path)
-    seen = judge.Judge("avro", Target(parse_with_faults, lambda data, _: data, [data]), lambda _: False)
-    seen(data)
-    (found,) = seen.failures
-    assert found.startswith(kind)
-    kept = [path for path in tmp_path.glob("avro-*") if not path.suffix]
-    assert [path.read_bytes() for path in kept] == [small]
-    assert f"--reproduce fuzz/found/{kept[0].name}" in kept[0].with_suffix(".txt").read_text()
+    fuzz_judge = judge.Judge("avro", Target(parse_with_faults, lambda data, _: data, [data]), lambda _: False)
+    fuzz_judge(data)
+    (failure,) = fuzz_judge.failures
+    assert failure.startswith(kind)
+    files = [path for path in tmp_path.glob("avro-*") if not path.suffix]
+    assert [path.read_bytes() for path in files] == [small]
+    assert f"--reproduce fuzz/found/{files[0].name}" in files[0].with_suffix(".txt").read_text()
 
 
 def test_slow_inputs_are_kept_when_they_really_are(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -79,9 +79,9 @@ def test_slow_inputs_are_kept_when_they_really_are(tmp_path: Path, monkeypatch: 
         steps.run_step("check x", len, data.document)
 
     def failures(suspect: Callable[[bytes], bool]) -> list[str]:
-        seen = judge.Judge("avro", Target(run, lambda data, _: data, [b"x"]), suspect)
-        seen(b"x")
-        return list(seen.failures)
+        fuzz_judge = judge.Judge("avro", Target(run, lambda data, _: data, [b"x"]), suspect)
+        fuzz_judge(b"x")
+        return list(fuzz_judge.failures)
 
     assert failures(lambda _: True) == ["slow check x"]
     assert failures(lambda _: False) == []

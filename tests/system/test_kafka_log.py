@@ -89,16 +89,16 @@ def _read_topic(broker: str, topic: str) -> list[tuple[int, dict[str, Any], byte
     """All messages: (offset, key, value)."""
     consumer = Consumer({"bootstrap.servers": broker, "group.id": "test", "enable.partition.eof": True})
     consumer.assign([TopicPartition(topic, 0, OFFSET_BEGINNING)])
-    found = []
+    messages = []
     try:
         while True:
             message = consumer.poll(60)
             assert message is not None
             error = message.error()
             if error is None:
-                found.append((message.offset(), json.loads(message.key()), message.value()))
+                messages.append((message.offset(), json.loads(message.key()), message.value()))
             elif error.name() == END_OF_TOPIC:  # others go away: a broker may not know a new topic yet
-                return found
+                return messages
     finally:
         consumer.close()
 
@@ -321,9 +321,9 @@ async def test_the_condition_of_a_topic(url: str) -> None:
     with pytest.raises(InvalidRequest, match="there is no store"):
         TopicFiles(url)
     await (await KafkaLog.open(url)).close()
-    found = inspect_topic(url)
-    assert found.exists
-    assert found.doubts == ("the topic has one replica: its records are lost with that broker",)
+    condition = inspect_topic(url)
+    assert condition.exists
+    assert condition.doubts == ("the topic has one replica: its records are lost with that broker",)
 
 
 async def test_no_broker(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -29,8 +29,8 @@ def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KafkaBroker]:
 
 
 def _url(broker: KafkaBroker, topic: str, password: str = PASSWORD, **parameters: Any) -> str:
-    given = {"ssl.ca.location": broker.authority, **parameters}
-    query = "&".join(f"{name}={value}" for name, value in given.items() if value)
+    settings = {"ssl.ca.location": broker.authority, **parameters}
+    query = "&".join(f"{name}={value}" for name, value in settings.items() if value)
     return f"kafka://{USER}:{password}@{broker.secure_address}/{topic}?{query}"
 
 
@@ -58,11 +58,11 @@ async def test_what_a_broker_refuses(
     broker: KafkaBroker, password: str, parameters: dict[str, Any], reason: str
 ) -> None:
     """A wrong password and an unknown authority are said at once, in one sentence without the password."""
-    with limit_time(8, time.monotonic), pytest.raises(StoreError) as said:
+    with limit_time(8, time.monotonic), pytest.raises(StoreError) as refusal:
         await open_log(_url(broker, "refused", password, **parameters))
-    assert reason in str(said.value)
-    assert "\n" not in str(said.value)
-    assert password not in str(said.value)
+    assert reason in str(refusal.value)
+    assert "\n" not in str(refusal.value)
+    assert password not in str(refusal.value)
 
 
 def test_events_go_to_a_broker_behind_a_password(broker: KafkaBroker, tmp_path: Path) -> None:

@@ -30,12 +30,12 @@ async def put(registry, text):
 
 async def main(url, old, new, broken):
     registry = await Registry.open(await open_log(url))
-    said = [(await put(registry, text)).version_number for text in (old, new, old)]
+    output = [(await put(registry, text)).version_number for text in (old, new, old)]
     try:
         await put(registry, broken)
     except Incompatible as refusal:
-        said += [found.rule for found in refusal.findings]
-    print(*said, file=sys.stderr)
+        output += [finding.rule for finding in refusal.findings]
+    print(*output, file=sys.stderr)
     await registry.close()
 
 asyncio.run(main(*sys.argv[1:]))
@@ -99,7 +99,7 @@ def test_the_command_line_checks_it(environ: dict[str, str], tmp_path: Path) -> 
     assert json.loads(done.stdout)[0]["ruleset"] == "by-name@1"
     done = run(environ, *check, "broken.json", folder=tmp_path)
     assert done.returncode == 1
-    assert [found["rule"] for found in json.loads(done.stdout)[0]["findings"]] == ["COLUMN_MISSING"]
+    assert [finding["rule"] for finding in json.loads(done.stdout)[0]["findings"]] == ["COLUMN_MISSING"]
 
 
 def test_a_server_answers_for_it(environ: dict[str, str], tmp_path: Path) -> None:
@@ -108,7 +108,7 @@ def test_a_server_answers_for_it(environ: dict[str, str], tmp_path: Path) -> Non
     with serving("--store", "memory:", folder=tmp_path, environ=environ) as server:
         answer = call(f"{server.url}/api/check", "POST", body)
         assert answer.status == 200
-        assert [found["rule"] for found in answer.body["findings"]] == ["COLUMN_LEFT_OVER"]
+        assert [finding["rule"] for finding in answer.body["findings"]] == ["COLUMN_LEFT_OVER"]
     with serving("--store", "memory:", folder=tmp_path) as server:
         assert call(f"{server.url}/api/check", "POST", body).status in (404, 422)
 

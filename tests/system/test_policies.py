@@ -30,9 +30,9 @@ def test_policies_are_set_shown_and_cleared(tmp_path: Path) -> None:
         url = server.url
         assert print_json("set", "--level", "full", url=url)["name"] == "FULL"
         assert stele("show", "a/b", url=url).exit_code == 2
-        said = print_json("set", ":.team:a/b", "--new", "--backward", "since:3", "--checker", "lint", url=url)
-        assert (said["namespace"], said["subject"], said["name"]) == ("team", "a/b", None)
-        assert said["policy"] == {
+        result = print_json("set", ":.team:a/b", "--new", "--backward", "since:3", "--checker", "lint", url=url)
+        assert (result["namespace"], result["subject"], result["name"]) == ("team", "a/b", None)
+        assert result["policy"] == {
             "kind": "directional",
             "backward": "since:3",
             "forward": "none",

@@ -60,9 +60,9 @@ def test_a_standby_takes_over(primary: PostgresServer, tmp_path: Path) -> None:
             _until(lambda: _register(a.url, 20).status == 200)
             _until(lambda: _register(b.url, 21).status == 200)
             for node in (a, b):
-                found = [call(f"{node.url}/subjects/s/versions/{n}").body["id"] for n in range(1, 23)]
-                assert found[:20] == ids
-                assert len(set(found)) == 22
+                stored_ids = [call(f"{node.url}/subjects/s/versions/{n}").body["id"] for n in range(1, 23)]
+                assert stored_ids[:20] == ids
+                assert len(set(stored_ids)) == 22
                 _until(lambda url=node.url: call(f"{url}/health/ready").status == 200)
 
 

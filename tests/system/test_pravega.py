@@ -36,10 +36,12 @@ def test_ids_are_dense_over_several_workers(tmp_path: Path) -> None:
             infos = [row.body for row in pool.map(lambda n: call(f"{group}/schemas", "POST", schema(n)), names)]
             assert sorted({info["id"] for info in infos}) == list(range(20))
             assert infos[:20] == infos[20:]
-            asked = [{"versionInfo": info, "codecType": ""} for info in infos[:5] * 3]
-            given = [row.body["encodingId"] for row in pool.map(lambda b: call(f"{group}/encodings", "PUT", b), asked)]
-            assert sorted(set(given)) == list(range(5))
-            assert given[:5] == given[5:10] == given[10:]
+            bodies = [{"versionInfo": info, "codecType": ""} for info in infos[:5] * 3]
+            encoding_ids = [
+                row.body["encodingId"] for row in pool.map(lambda b: call(f"{group}/encodings", "PUT", b), bodies)
+            ]
+            assert sorted(set(encoding_ids)) == list(range(5))
+            assert encoding_ids[:5] == encoding_ids[5:10] == encoding_ids[10:]
 
 
 def test_the_dialect_stands_beside_the_others(tmp_path: Path) -> None:

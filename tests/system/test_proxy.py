@@ -172,11 +172,11 @@ def test_a_cache_keeps_what_never_changes() -> None:
         http = stack.enter_context(httpx.Client(base_url=url, timeout=60))
         schema_id = _register(http, 1)
         path = f"/schemas/ids/{schema_id}"
-        kept = http.get(path)
-        assert kept.headers["cache-control"] == "max-age=86400, immutable"
-        assert kept.headers["vary"] == "accept, accept-encoding"
-        assert kept.headers["x-cache"] == "HIT"
-        assert http.get(path, headers={"If-None-Match": kept.headers["etag"]}).status_code == 304
+        cached_response = http.get(path)
+        assert cached_response.headers["cache-control"] == "max-age=86400, immutable"
+        assert cached_response.headers["vary"] == "accept, accept-encoding"
+        assert cached_response.headers["x-cache"] == "HIT"
+        assert http.get(path, headers={"If-None-Match": cached_response.headers["etag"]}).status_code == 304
         latest = [http.get("/subjects/s/versions/latest") for _ in "12"]
         assert [answer.headers["x-cache"] for answer in latest] == ["MISS", "MISS"]
         assert latest[0].headers["cache-control"] == "no-cache"
@@ -185,5 +185,5 @@ def test_a_cache_keeps_what_never_changes() -> None:
         assert http.get("/subjects/s/versions/latest").json()["version"] == 2
         os.killpg(node.process.pid, signal.SIGKILL)
         node.process.wait()
-        assert http.get(path).json() == kept.json()
+        assert http.get(path).json() == cached_response.json()
         assert http.get("/subjects").status_code == 502

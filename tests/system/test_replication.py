@@ -28,12 +28,12 @@ def servers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, http
     """Three live registries, the second one with two workers."""
     folder = tmp_path_factory.mktemp("replication")
     with ExitStack() as stack:
-        found = {}
+        clients = {}
         for name in NAMES:
             flags = ("--store", f"sqlite:///{folder}/{name}.db", "--workers", "2" if name == "b" else "1")
             server = stack.enter_context(serving(*flags, folder=folder, environ=environ_of(name)))
-            found[name] = stack.enter_context(httpx.Client(base_url=server.url, timeout=30))
-        yield found
+            clients[name] = stack.enter_context(httpx.Client(base_url=server.url, timeout=30))
+        yield clients
 
 
 def environ_of(name: str) -> dict[str, str]:
@@ -44,8 +44,8 @@ def environ_of(name: str) -> dict[str, str]:
 def wait_for(find: Callable[[], Any], wanted: Any, seconds: float = 120.0) -> None:
     """Return once something is so."""
     until = time.monotonic() + seconds
-    while (found := find()) != wanted:
-        assert time.monotonic() < until, found
+    while (actual := find()) != wanted:
+        assert time.monotonic() < until, actual
         time.sleep(0.05)
 
 
@@ -109,9 +109,9 @@ def test_pause_conflict_and_metrics(servers: dict[str, httpx.Client]) -> None:
     registry = {"url": str(a.base_url), "user": "u", "password": "hunter2"}
     create(b, "only-mine", "pull", "http://x", registry=registry, subjects=["mi*", "rest*"])
     wait_for(lambda: status(b, "only-mine").get("conflict_count"), 1)
-    shown = b.get("/api/replications/only-mine")
-    assert "hunter2" not in shown.text
-    conflict = shown.json()["status"]["conflicts"][0]
+    response = b.get("/api/replications/only-mine")
+    assert "hunter2" not in response.text
+    conflict = response.json()["status"]["conflicts"][0]
     assert (conflict["subject"], conflict["code"]) == ("mine", "authority_differs")
     # Another worker may answer, and its metrics are those of the records that it has read.
     wait_for(lambda: 'stele_replication_conflicts{replication="only-mine"} 1.0' in b.get("/metrics").text, True)
@@ -169,9 +169,9 @@ def test_a_cut_link_is_told_and_mended(servers: dict[str, httpx.Client]) -> None
         relay.cut()
         register(a, "cut-2")
         wait_for(lambda: status(c, "cut").get("phase"), "failing")
-        shown = c.get("/api/replications/cut").json()
-        assert shown["status"]["last_error"]
-        assert shown["lag_seconds"] > 0
+        replication = c.get("/api/replications/cut").json()
+        assert replication["status"]["last_error"]
+        assert replication["lag_seconds"] > 0
         relay.mend()
         wait_for(lambda: c.get("/subjects/cut-2/versions/1").status_code, 200)
         wait_for(lambda: status(c, "cut").get("phase"), "following")

@@ -95,26 +95,26 @@ def sites(tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[Site]]:
     folder = tmp_path_factory.mktemp("sites")
     ports = [free_port() for _ in range(3)]
     with ExitStack() as stack:
-        found = []
+        sites = []
         for number, port in enumerate(ports):
             others = [other for other in ports if other != port]
             network = stack.enter_context(open_network(number, others))
             stack.enter_context(open_relay(port, network.address))
             url = stack.enter_context(serving_in(network, folder, f"site-{number}", port))
             client = stack.enter_context(httpx.Client(base_url=url, timeout=30))
-            found.append(Site(client, network, port))
-        yield found
+            sites.append(Site(client, network, port))
+        yield sites
 
 
 def find_origins(links: list[tuple[int, str, int]], site: int) -> set[int]:
     """Return the registries whose schemas a registry gets in the end, itself among them."""
-    found = {site}
+    origins = {site}
     while True:
-        more = {other for at, way, other in links if way == "pull" and at in found}
-        more |= {at for at, way, other in links if way == "push" and other in found}
-        if more <= found:
-            return found
-        found |= more
+        more = {other for at, way, other in links if way == "pull" and at in origins}
+        more |= {at for at, way, other in links if way == "push" and other in origins}
+        if more <= origins:
+            return origins
+        origins |= more
 
 
 def list_versions(site: Site, prefix: str) -> list[tuple[str, str]]:

@@ -102,14 +102,14 @@ def test_an_old_and_a_new_node_side_by_side(old_release: Path, tmp_path: Path) -
 @pytest.mark.parametrize("kind", _NEWER)
 async def test_an_older_release_stops_at_a_record_of_a_newer_one(kind: str, tmp_path: Path) -> None:
     """It is not ready, takes no write, says why in a sentence, does not start again, and repairs nothing away."""
-    record, said = _NEWER[kind]
+    record, reason = _NEWER[kind]
     store = f"sqlite:///{tmp_path}/log.db"
     with serving("--store", store, folder=tmp_path) as old:
         assert _register(old.url, "before") == 200
         log = await open_log(store)
         await _append(log, record)
         head = await log.head()
-        refused = f"Record {head} of the log is of a newer release: {said}; upgrade this node"
+        refused = f"Record {head} of the log is of a newer release: {reason}; upgrade this node"
         assert _register(old.url, "after") == 503
         answer = call(f"{old.url}/subjects")
         assert (answer.status, answer.body) == (503, {"error_code": 503, "message": refused})
@@ -122,7 +122,7 @@ async def test_an_older_release_stops_at_a_record_of_a_newer_one(kind: str, tmp_
     for arguments, code in ((["serve", "--port", "0"], 2), (["log", "verify"], 2), (["log", "repair"], 2)):
         done = run_command(*arguments, "--store", store, folder=tmp_path, environ={"COLUMNS": "500"})
         assert done.returncode == code, done.stderr
-        assert said in done.stderr
+        assert reason in done.stderr
         assert "Traceback" not in done.stderr
     assert await log.head() == head
     assert [entry.seq for entry in await log.tail(0, 100)] == list(range(1, head + 1))

@@ -91,8 +91,8 @@ def test_an_upgrade_changes_nothing_until_the_operator_says_so(tmp_path: Path) -
         versions, url = f"{server.url}/subjects/s/versions", server.url
         assert in_force(url) == {"avro": 1, "confluent": 1, "avro-ruby": 1}
         assert call(versions, "POST", schema("a", "b")).status == 200
-        asked = {"format": "avro", "schema": schema("a")["schema"], "against": [schema("b")]}
-        assert call(f"{url}/api/check", "POST", asked).body["compatible"] is True
+        request = {"format": "avro", "schema": schema("a")["schema"], "against": [schema("b")]}
+        assert call(f"{url}/api/check", "POST", request).body["compatible"] is True
         rows = print_json("ruleset", "report", url=url)
         assert [(row["subject"], row["version"], row["then"]) for row in rows] == [("s", 2, "incompatible")]
         text = stele("ruleset", "report", "avro", "avro@2", url=url)
@@ -104,7 +104,7 @@ def test_an_upgrade_changes_nothing_until_the_operator_says_so(tmp_path: Path) -
         assert in_force(url)["avro"] == 2
         refusal = call(versions, "POST", schema("a", "b", "c"))
         assert (refusal.status, "MINDS_EVERYTHING" in refusal.body["message"]) == (409, True)
-        assert call(f"{url}/api/check", "POST", asked).body["compatible"] is False
+        assert call(f"{url}/api/check", "POST", request).body["compatible"] is False
     with pytest.raises(UnknownRuleset, match="stele ruleset adopt avro avro@1"):
         asyncio.run(register_first_version(store, "a", "b", "c"))
 
@@ -115,17 +115,17 @@ DOUBTFUL = [json.dumps({"pattern": f"^{first}{then}[a-z0-9]{{9,}}$"}) for first,
 async def test_a_server_that_allows_doubt() -> None:
     """It makes a warning of what no rule can decide, unless a request refuses it; the default calls it doubt."""
     old, new = DOUBTFUL
-    asked = {"format": "json", "ruleset": "containment", "schema": new, "against": [{"schema": old}]}
+    request = {"format": "json", "ruleset": "containment", "schema": new, "against": [{"schema": old}]}
     for choice, compatible, level in (("refuse", False, "unknown"), ("allow", True, "warning")):
         settings = load_settings({"undecided": choice, "store": "memory:"}, environ={})
         server = Server(settings)
         await server.start()
         async with httpx.AsyncClient(transport=httpx.ASGITransport(server), base_url="http://registry") as client:
-            answer = await client.post("/api/check", json=asked)
+            answer = await client.post("/api/check", json=request)
             body = answer.json()
             assert (body["compatible"], [finding["level"] for finding in body["findings"]]) == (compatible, [level])
             assert answer.headers["Stele-Ruleset"] == "containment@2"
-            assert (await client.post("/api/check", json={**asked, "undecided": "refuse"})).json()[
+            assert (await client.post("/api/check", json={**request, "undecided": "refuse"})).json()[
                 "compatible"
             ] is False
         await server.stop()

@@ -48,10 +48,10 @@ def test_both_dialects_are_mounted(tmp_path: Path) -> None:
         for dialect in ("schema-repo", "native", "confluent"):
             assert "paths" in call(f"{server.url}/_docs/{dialect}/openapi.json").body
         assert call(f"{server.url}/subjects").body == ["a/b", "g"]
-        told = call(f"{server.url}/metrics").body
-    assert 'dialect="schema-repo"' in told
-    assert 'route="/schema-repo/{subject}/register"' in told
-    assert "a/b" not in told
+        metrics = call(f"{server.url}/metrics").body
+    assert 'dialect="schema-repo"' in metrics
+    assert 'route="/schema-repo/{subject}/register"' in metrics
+    assert "a/b" not in metrics
 
 
 def test_settings_reach_the_dialects(tmp_path: Path) -> None:

@@ -54,16 +54,16 @@ def test_several_workers_share_one_log(tmp_path: Path) -> None:
     """Whichever worker answers, a write acknowledged by one is seen by all, at once, with one numbering."""
     with serving("--workers", "3", folder=tmp_path) as server:
         call(f"{server.url}/config", "PUT", {"compatibility": "NONE"})
-        seen: dict[int, str] = {}
+        schemas_by_id: dict[int, str] = {}
         for number in range(40):
             body = plain(f"f{number}")
             answer = call(f"{server.url}/subjects/s/versions", "POST", body)
             assert answer.status == 200, answer
-            assert answer.body["id"] not in seen
-            seen[answer.body["id"]] = body["schema"]
+            assert answer.body["id"] not in schemas_by_id
+            schemas_by_id[answer.body["id"]] = body["schema"]
             assert call(f"{server.url}/subjects/s/versions").body == list(range(1, number + 2))
             assert call(f"{server.url}/schemas/ids/{answer.body['id']}").status == 200
-        assert sorted(seen) == list(range(1, 41))
+        assert sorted(schemas_by_id) == list(range(1, 41))
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="workers are forked on Linux only")
@@ -327,9 +327,9 @@ def test_a_store_that_vanished(tmp_path: Path, capfd: pytest.CaptureFixture[str]
         assert "log.db" in ready.body["reason"]
         assert call(f"{server.url}/schemas/ids/1").status == 200
         assert call(f"{server.url}/health/live").status == 200
-    said = "".join(capfd.readouterr())
-    assert said.count("cannot write ") == 1, said
-    assert "Traceback" not in said
+    output = "".join(capfd.readouterr())
+    assert output.count("cannot write ") == 1, output
+    assert "Traceback" not in output
 
 
 @pytest.mark.parametrize(

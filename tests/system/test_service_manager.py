@@ -30,7 +30,7 @@ os.execv(sys.executable, [sys.executable, "-m", "stele.cli", "serve", *sys.argv[
 
 @contextmanager
 def _activate(sockets: Sequence[socket.socket], *flags: str, folder: Path) -> Iterator[subprocess.Popen[bytes]]:
-    descriptors = [given.fileno() for given in sockets]
+    descriptors = [listener.fileno() for listener in sockets]
     command = [sys.executable, "-c", _ACTIVATE, ",".join(map(str, descriptors)), "--store", "memory:", *flags]
     with subprocess.Popen(command, pass_fds=descriptors, cwd=folder, stderr=subprocess.PIPE) as process:
         try:
@@ -50,9 +50,9 @@ def test_handed_over_sockets_serve(tmp_path: Path) -> None:
     """A request sent before the process was started is answered, by port, by file and by the port of a dialect."""
     with ExitStack() as stack:
         everything, dialect = (stack.enter_context(_listen(socket.AF_INET, ("127.0.0.1", 0))) for _ in "12")
-        kept = stack.enter_context(socket.socket())  # nobody else can listen there
-        kept.bind(("127.0.0.1", 0))
-        port, own_port, other = (each.getsockname()[1] for each in (everything, dialect, kept))
+        reserved_socket = stack.enter_context(socket.socket())  # nobody else can listen there
+        reserved_socket.bind(("127.0.0.1", 0))
+        port, own_port, other = (each.getsockname()[1] for each in (everything, dialect, reserved_socket))
         # The path of a socket has room for about 100 characters; pytest's folders may be longer.
         short = Path(stack.enter_context(TemporaryDirectory(dir="/tmp")))
         file = stack.enter_context(_listen(socket.AF_UNIX, str(short / "stele.sock")))
@@ -73,10 +73,10 @@ def test_handed_over_sockets_serve(tmp_path: Path) -> None:
             httpx.get(f"http://127.0.0.1:{other}/subjects")
         process.terminate()
         assert process.stderr is not None
-        said = process.stderr.read().decode()
-        assert f"Stele on http://127.0.0.1:{port}" in said
-        assert f"pravega alone on http://127.0.0.1:{own_port}" in said
-        assert f"Stele on unix:{short}/stele.sock" in said
+        output = process.stderr.read().decode()
+        assert f"Stele on http://127.0.0.1:{port}" in output
+        assert f"pravega alone on http://127.0.0.1:{own_port}" in output
+        assert f"Stele on unix:{short}/stele.sock" in output
 
 
 def test_a_socket_that_does_not_listen_is_refused(tmp_path: Path) -> None:

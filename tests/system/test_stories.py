@@ -72,18 +72,18 @@ def follow(terminal: Terminal, step: Step, address: str, seconds: float = 180.0)
     """Type a block of a page as it stands there; it must end and print as the page says, and fit the terminal."""
     if step.kind == "python":
         (terminal.folder / "snippet.py").write_text(step.code.replace(PAGE_ADDRESS, address), encoding="utf-8")
-        shown = terminal.type("python snippet.py", seconds=seconds)
+        output = terminal.type("python snippet.py", seconds=seconds)
     else:
-        shown = terminal.type(step.code.replace(PAGE_ADDRESS, address), seconds=seconds)
-    assert shown.code == step.exit_code, shown.text
+        output = terminal.type(step.code.replace(PAGE_ADDRESS, address), seconds=seconds)
+    assert output.code == step.exit_code, output.text
     at = 0
     for line in step.printed.splitlines():
         wanted = ".*?".join(re.escape(" ".join(part.split())) for part in line.split("…"))
-        found = re.compile(wanted).search(shown.text, at)
-        assert found, f"{line!r} is not in {shown.text[at:]!r}"
-        at = found.end()
-    terminal.assert_fits(shown)
-    return shown
+        match = re.compile(wanted).search(output.text, at)
+        assert match, f"{line!r} is not in {output.text[at:]!r}"
+        at = match.end()
+    terminal.assert_fits(output)
+    return output
 
 
 def start_server(terminal: Terminal, other: Terminal, store: str) -> str:
@@ -118,13 +118,13 @@ def test_serve_register_be_refused_mend_register(tmp_path: Path, columns: int, s
         checked = follow(person, refuse_check, address)
         refused = follow(person, refuse, address)
         assert refused.text.startswith("refused: the schema is incompatible with orders-value")
-        for shown in (checked, refused):
-            assert "TYPE_MISMATCH at /fields/1/type" in shown.text
-            assert "why: Data written as int cannot be read as string." in shown.text
+        for output in (checked, refused):
+            assert "TYPE_MISMATCH at /fields/1/type" in output.text
+            assert "why: Data written as int cannot be read as string." in output.text
             assert (
-                "fix: Keep the type int, or add a new field with a default and leave this one as it is." in shown.text
+                "fix: Keep the type int, or add a new field with a default and leave this one as it is." in output.text
             )
-            assert "\x1b[31mTYPE_MISMATCH\x1b[0m" in shown.raw
+            assert "\x1b[31mTYPE_MISMATCH\x1b[0m" in output.raw
         for command in ("schema register orders-value broken.avsc", "check broken.avsc --against order.avsc"):
             piped = person.type(f"stele {command} 2>&1 | cat")
             assert not piped.is_coloured
@@ -154,12 +154,12 @@ def test_a_pull_request_is_checked(tmp_path: Path, succeed: Success, forks: bool
         assert person.type('git add . && git commit -q -m "The first schemas" && git checkout -q -b change').code == 0
         write_files(shop, {"schemas/order.avsc": order, "schemas/money.avsc": money})
         check = "stele check schemas --against .git#main"
-        seen = person.type(check)
-        assert seen.code == 1
-        person.assert_fits(seen)
-        assert "schemas/money.avsc: compatible by avro@1" in seen.text
+        output = person.type(check)
+        assert output.code == 1
+        person.assert_fits(output)
+        assert "schemas/money.avsc: compatible by avro@1" in output.text
         finding = "schemas/order.avsc:6:5: READER_FIELD_MISSING_DEFAULT_VALUE at /fields/2 (main:schemas/order.avsc)"
-        assert finding in seen.text
+        assert finding in output.text
         annotated = person.type(f"{check} --output github")
         (line,) = annotated.lines[:-1]
         assert annotated.code == 1

@@ -107,8 +107,10 @@ def test_the_loss_of_a_node_is_not_seen(cluster: Cluster) -> None:
     assert not failures
     for node in cluster.nodes[1:]:
         for subject, ids in acknowledged.items():
-            found = [call(f"{node.url}/subjects/{subject}/versions/{n}").body["id"] for n in range(1, len(ids) + 1)]
-            assert found == ids
+            stored_ids = [
+                call(f"{node.url}/subjects/{subject}/versions/{n}").body["id"] for n in range(1, len(ids) + 1)
+            ]
+            assert stored_ids == ids
 
 
 def _await_more(acknowledged: dict[str, list[int]], failures: list[BaseException]) -> None:

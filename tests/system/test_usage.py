@@ -21,9 +21,9 @@ def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         yield server.url
 
 
-def delete_subject(url: str, *given: str) -> Result:
+def delete_subject(url: str, *arguments: str) -> Result:
     """What the command says."""
-    return CliRunner().invoke(app, ["subject", "delete", *given, "--registry", url])
+    return CliRunner().invoke(app, ["subject", "delete", *arguments, "--registry", url])
 
 
 def test_warned_and_refused(url: str) -> None:
@@ -31,26 +31,26 @@ def test_warned_and_refused(url: str) -> None:
     with SchemaRegistryClient(url) as client:
         first = client.register("a", Schema('"int"'))
         client.register("b", Schema('"long"'))
-        seen = VersionUsage("a", first.version, first.id, 12_345, last_seen=NOON)
-        client.record_usage("table shop.orders", CensusRecord(NOON, records=20_000, seen=(seen,)))
+        usage = VersionUsage("a", first.version, first.id, 12_345, last_seen=NOON)
+        client.record_usage("table shop.orders", CensusRecord(NOON, records=20_000, seen=(usage,)))
         assert [place.place for place in client.usage(subject="a")] == ["table shop.orders"]
-        told = "warning: 12,345 records with version 1 of a were seen in table shop.orders on 2026-11-22;"
-        kept = delete_subject(url, "a", "--version", "1", "--if-unused")
-        assert (kept.exit_code, client.versions("a")) == (1, [1])
-        assert kept.stderr.startswith(told)
-        assert "refused: a is in use" in kept.stderr
-        gone = delete_subject(url, "a", "--version", "latest")
-        assert (gone.exit_code, gone.stdout) == (
+        warning = "warning: 12,345 records with version 1 of a were seen in table shop.orders on 2026-11-22;"
+        refusal = delete_subject(url, "a", "--version", "1", "--if-unused")
+        assert (refusal.exit_code, client.versions("a")) == (1, [1])
+        assert refusal.stderr.startswith(warning)
+        assert "refused: a is in use" in refusal.stderr
+        deletion = delete_subject(url, "a", "--version", "latest")
+        assert (deletion.exit_code, deletion.stdout) == (
             0,
             "soft-deleted a version 1; --permanent removes what is soft-deleted for good\n",
         )
-        assert gone.stderr.startswith(told)
+        assert deletion.stderr.startswith(warning)
         unconfirmed = delete_subject(url, "a", "--permanent")
         assert unconfirmed.exit_code == 2
         assert "add --yes" in unconfirmed.stderr
         for_good = delete_subject(url, "a", "--permanent", "--yes", "-o", "json")
         assert (for_good.exit_code, for_good.stdout.split()) == (0, ["[", "1", "]"])
-        assert for_good.stderr.startswith(told)
+        assert for_good.stderr.startswith(warning)
         unused = delete_subject(url, "b", "--if-unused")
         assert (unused.exit_code, unused.stderr) == (0, "")
         assert client.forget_usage("table shop.orders").records == 20_000
@@ -59,11 +59,11 @@ def test_warned_and_refused(url: str) -> None:
 
 def test_what_is_not_there(url: str) -> None:
     """A subject nobody has, and a version that is none, end with a sentence and nothing else."""
-    for given, why in (
+    for arguments, why in (
         (("nobody",), "not found"),
         (("nobody", "--if-unused"), "nobody"),
         (("a", "--version", "x"), "x"),
     ):
-        done = delete_subject(url, *given)
+        done = delete_subject(url, *arguments)
         assert (done.exit_code, done.stdout) == (2, "")
         assert why in done.stderr

@@ -39,8 +39,8 @@ def test_watch_prints_changes(tmp_path: Path) -> None:
 def test_stop_does_not_wait_for_followers(tmp_path: Path) -> None:
     """A stream and a long poll end with the server, at once, and not when their time is over."""
     with serving("--store", "memory:", folder=tmp_path) as server:
-        asked = [({"accept": "text/event-stream"}, "/api/events"), ({}, "/api/events?after=99&wait=40")]
-        clients = [threading.Thread(target=follow, args=(server.url + path, headers)) for headers, path in asked]
+        requests = [({"accept": "text/event-stream"}, "/api/events"), ({}, "/api/events?after=99&wait=40")]
+        clients = [threading.Thread(target=follow, args=(server.url + path, headers)) for headers, path in requests]
         for client in clients:
             client.start()
         time.sleep(1)

@@ -54,10 +54,10 @@ def browser() -> Iterator[Browser]:
 @pytest.fixture
 def context(browser: Browser) -> Iterator[BrowserContext]:
     """A fresh profile in a wide window with the light theme."""
-    made = browser.new_context(viewport={"width": WIDE, "height": 900}, color_scheme="light")
-    made.set_default_timeout(90_000)
-    yield made
-    made.close()
+    profile = browser.new_context(viewport={"width": WIDE, "height": 900}, color_scheme="light")
+    profile.set_default_timeout(90_000)
+    yield profile
+    profile.close()
 
 
 @pytest.fixture(scope="module")

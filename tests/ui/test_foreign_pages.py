@@ -98,8 +98,8 @@ def test_a_foreign_user_interface_works_from_another_origin(foreign: ForeignPage
     assert foreign.send("POST", compatibility, write_body(SECOND))["is_compatible"] is True
     second = foreign.send("POST", "/subjects/orders-value/versions", write_body(SECOND))["id"]
     assert second != first
-    found = foreign.send("POST", "/subjects/orders-value", write_body(SECOND))
-    assert (found["id"], found["version"]) == (second, 2)
+    known_version = foreign.send("POST", "/subjects/orders-value", write_body(SECOND))
+    assert (known_version["id"], known_version["version"]) == (second, 2)
     assert foreign.send("GET", "/subjects/orders-value/versions/") == [1, 2]
     history = [foreign.send("GET", f"/subjects/orders-value/versions/{number}") for number in (1, 2)]
     assert [json.loads(version["schema"]) for version in history] == [FIRST, SECOND]

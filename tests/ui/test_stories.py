@@ -134,7 +134,9 @@ def test_every_page_fits_and_keeps_to_its_origin(browser: Browser, url: str, pag
         wrong: list[str] = []
         page.on("console", lambda message: wrong.append(message.text) if message.type == "error" else None)
         page.on("pageerror", lambda error: wrong.append(str(error)))
-        page.on("request", lambda asked: wrong.append(asked.url) if not asked.url.startswith((url, "data:")) else None)
+        page.on(
+            "request", lambda request: wrong.append(request.url) if not request.url.startswith((url, "data:")) else None
+        )
         for name, path in pages.items():
             page.goto(url + path)
             page.wait_for_load_state("load")
@@ -209,9 +211,9 @@ def show_answer(page: Page, sender: Page) -> None:
 def find_violations(page: Page, axe: str, name: str) -> list[str]:
     """Return what axe finds on a page that is serious."""
     page.evaluate(axe)
-    found = page.evaluate(f"axe.run(document, {json.dumps({'resultTypes': ['violations']})})")
+    report = page.evaluate(f"axe.run(document, {json.dumps({'resultTypes': ['violations']})})")
     return [
         f"{name}: {each['id']}: {each['nodes'][0]['html'][:200]} {each['nodes'][0]['failureSummary'][:300]}"
-        for each in found["violations"]
+        for each in report["violations"]
         if each["impact"] in {"serious", "critical"}
     ]

@@ -205,8 +205,8 @@ def test_an_archive_is_imported_from_the_page(browser: Browser, own_url: str, tm
         plan.get_by_role("button", name="Import 1 version").click()
         expect(page.get_by_role("status")).to_contain_text("What was imported")
         expect(page.get_by_role("region", name="Versions of the import")).to_contain_text(name)
-        found = httpx.get(f"{own_url}/subjects/{name}/versions/7", timeout=60).json()
-        assert found["id"] == schema_id
+        imported = httpx.get(f"{own_url}/subjects/{name}/versions/7", timeout=60).json()
+        assert imported["id"] == schema_id
         page.get_by_label("Dump or archive").set_input_files(archive)
         page.get_by_role("button", name="Compare").click()
         expect(page.get_by_role("status")).to_contain_text("is here already")
@@ -228,8 +228,8 @@ def test_why_was_this_refused_yesterday(browser: Browser, tmp_path: Path, script
         refused = httpx.post(f"{running.url}/subjects/salaries/versions", json=body, auth=("bob", "two"), timeout=60)
         assert refused.status_code == 403, refused.text
         for sent, status in ((body, 200), ({"schema": '"bytes"'}, 409)):
-            made = httpx.post(f"{running.url}/subjects/orders/versions", json=sent, auth=("ann", "one"), timeout=60)
-            assert made.status_code == status, made.text
+            response = httpx.post(f"{running.url}/subjects/orders/versions", json=sent, auth=("ann", "one"), timeout=60)
+            assert response.status_code == status, response.text
         context = browser.new_context(java_script_enabled=scripts)
         context.set_default_timeout(90_000)
         page = context.new_page()

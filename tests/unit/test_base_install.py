@@ -46,14 +46,14 @@ def _collect_distributions() -> dict[str, Distribution]:
     """Return the packages that the distribution needs without extras, directly or not, by name."""
     with (ROOT / "pyproject.toml").open("rb") as file:
         waiting = list(tomllib.load(file)["project"]["dependencies"])
-    found: dict[str, Distribution] = {}
+    distributions: dict[str, Distribution] = {}
     while waiting:
         requirement = Requirement(waiting.pop())
         name = requirement.name.lower()
-        if name not in found and (requirement.marker is None or requirement.marker.evaluate({"extra": ""})):
-            found[name] = distribution(name)
-            waiting += found[name].requires or ()
-    return found
+        if name not in distributions and (requirement.marker is None or requirement.marker.evaluate({"extra": ""})):
+            distributions[name] = distribution(name)
+            waiting += distributions[name].requires or ()
+    return distributions
 
 
 def test_the_base_stays_small() -> None:

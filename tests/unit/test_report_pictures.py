@@ -24,5 +24,5 @@ def test_each_report_has_a_picture_on_a_page(name: str) -> None:
     picture: Path = PICTURES / f"report-{name}.png"
     assert picture.read_bytes().startswith(b"\x89PNG")
     assert picture.stat().st_size < MOST_BYTES
-    shown = f"../pictures/{picture.name}"
-    assert any(shown in page.read_text(encoding="utf-8") for page in (DOCS / "how-to").glob("*.md"))
+    link = f"../pictures/{picture.name}"
+    assert any(link in page.read_text(encoding="utf-8") for page in (DOCS / "how-to").glob("*.md"))

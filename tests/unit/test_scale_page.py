@@ -54,8 +54,8 @@ def _register(url: str, subject: str, doc: str) -> str:
 
 def test_limits_answer_as_the_page_says(tmp_path: Path) -> None:
     """Code and sentence of each limit that a small registry meets stand in the page."""
-    said = re.findall(r"^\|[^|]*\|[^|]*\| 422, 42209: `(.*)` \|$", _PAGE, re.MULTILINE)
-    assert len(said) == 6
+    sentences = re.findall(r"^\|[^|]*\|[^|]*\| 422, 42209: `(.*)` \|$", _PAGE, re.MULTILINE)
+    assert len(sentences) == 6
     with serving("--store", "memory:", folder=tmp_path, environ=_LIMITS) as server:
         answers = [_register(server.url, "a", doc) for doc in ("1", "2", "x" * 301, "x" * 9001)]
         answers += [_register(server.url, subject, subject) for subject in "bcd"]
@@ -63,5 +63,5 @@ def test_limits_answer_as_the_page_says(tmp_path: Path) -> None:
         answers += [_register(server.url, subject, subject) for subject in "abc"]
     with serving("--store", "memory:", folder=tmp_path, environ={"STELE_MAX_TEXT_BYTES": "300"}) as server:
         answers.append(_register(server.url, "a", "y" * 300))
-    for sentence in said:
+    for sentence in sentences:
         assert any(answer.startswith("422, 42209: ") and sentence in answer for answer in answers), (sentence, answers)

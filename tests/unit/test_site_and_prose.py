@@ -17,8 +17,8 @@ def test_links_lead_to_pages_of_the_site_or_to_the_repository() -> None:
         "![p](../pictures/report-drift.png) "
         "[a](../../SECURITY.md#x) [b](convert.md) [c](../../Makefile) [d](https://e.org)\n```\n[e](../../Makefile)\n```"
     )
-    shown = rewrite_links(text, ROOT / "docs" / "how-to" / "lint.md", pages, "https://git")
-    assert shown == (
+    result = rewrite_links(text, ROOT / "docs" / "how-to" / "lint.md", pages, "https://git")
+    assert result == (
         "![p](../pictures/report-drift.png) "
         "[a](../project/SECURITY.md#x) [b](../how-to/convert.md) [c](https://git/Makefile) [d](https://e.org)\n"
         "```\n[e](../../Makefile)\n```"

@@ -116,13 +116,13 @@ def explain(
     """Print whether somebody may do something, and which rule says so. The exit code is 1 if not."""
     with exit_on_error():
         parse_resource_words(resource)
-    asked = {
+    parameters = {
         "principal": _name_principal(principal),
         "operation": operation,
         "resource": print_words(resource),
         "host": host or None,
     }
-    query = "&".join([build_query(asked), *(build_query({"group": name}) for name in group or ())])
+    query = "&".join([build_query(parameters), *(build_query({"group": name}) for name in group or ())])
     with connect(registry) as client:
         answer = client.send(Request("GET", build_path("api", "access", "explain"), _explanation, query))
     if output is Output.JSON:

@@ -64,8 +64,8 @@ def export_archive(
         print_json({"written": str(file), **contents._asdict(), "refused": refused})
     else:
         transfer.print_refusals(refused)
-        said = f"{contents.records} records written to {file}, SHA-256 {contents.sha256}"
-        errors.print(said, highlight=False, markup=False, soft_wrap=True)
+        message = f"{contents.records} records written to {file}, SHA-256 {contents.sha256}"
+        errors.print(message, highlight=False, markup=False, soft_wrap=True)
     if refused:
         raise typer.Exit(1)
 
@@ -91,22 +91,22 @@ def import_archive(
     Into an empty store (--store) it goes record by record and is the same registry afterwards, in every dialect; a
     server may be running on the store. Into a running registry (--registry) goes what the Confluent API carries.
     """
-    with exit_on_error(), archive.open_archive(file) as found:
+    with exit_on_error(), archive.open_archive(file) as source:
         if store is not None and not merge:
             if registry.is_given:
                 raise InvalidRequest("--store and --registry exclude one another")
             target = transfer.find_target(store, dry_run=dry_run, verify=verify) or store
-            done = asyncio.run(_restore_store(found, target, changing=not dry_run and not verify))
+            done = asyncio.run(_restore_store(source, target, changing=not dry_run and not verify))
         else:
             with _scratch_store() as copy:
-                asyncio.run(_restore_store(found, copy, changing=True))
+                asyncio.run(_restore_store(source, copy, changing=True))
                 with transfer.open_registry(RegistryOptions(), copy) as own:
-                    dump = registry_reader.read_registry(own, levels=found.levels())
+                    dump = registry_reader.read_registry(own, levels=source.levels())
             transfer.run_import(
                 dump, registry, store, dry_run=dry_run, verify=verify, modes=not skip_modes, output=output
             )
             return
-    _print_report(found.contents, done, output)
+    _print_report(source.contents, done, output)
     if verify and (done.missing or done.erasable):
         raise typer.Exit(1)
 
@@ -136,13 +136,13 @@ async def _write_store(store: str, file: Path, as_of: str = "") -> ArchiveConten
         return await archive.write_archive(log, file, ProgressPrinter("archive"))
 
 
-async def _restore_store(found: Archive, store: str, *, changing: bool) -> Restoration:
+async def _restore_store(archive: Archive, store: str, *, changing: bool) -> Restoration:
     """Compare, or restore and compare again: what a store says it has is read from it."""
     async with open_log_session(store) as log:
         try:
             if changing:
-                await found.restore(log, ProgressPrinter("store"))
-            return await found.compare(log)
+                await archive.restore(log, ProgressPrinter("store"))
+            return await archive.compare(log)
         except OwnHistory as error:
             raise InvalidRequest(f"{error}. Import into an empty one, or add --merge") from None
 

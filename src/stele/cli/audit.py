@@ -33,14 +33,14 @@ def verify(files: FilesArgument, key: KeyOption = "", output: OutputOption = Out
         secret = _read_key(key)
         end: ChainEnd | None = None
         for file in files:
-            found = verify_lines(_read_lines(file), secret, end)
-            if isinstance(found, BrokenLine):
+            result = verify_lines(_read_lines(file), secret, end)
+            if isinstance(result, BrokenLine):
                 if output is Output.JSON:
-                    print_json({"file": str(file), "line": found.line, "reason": found.reason})
+                    print_json({"file": str(file), "line": result.line, "reason": result.reason})
                 else:
-                    _print(f"{file}: line {found.line} {found.reason}")
+                    _print(f"{file}: line {result.line} {result.reason}")
                 raise typer.Exit(1)
-            end = found
+            end = result
     end = end or ChainEnd()
     if output is Output.JSON:
         print_json({"number": end.number, "position": end.position, "hash": end.hash})

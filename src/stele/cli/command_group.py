@@ -76,13 +76,13 @@ class PlainArgument(TyperArgument):
 def load_command(name: str, entry: CommandEntry) -> Any:
     """Import the command of an entry and give it its name."""
     module, _, attribute = entry.target.partition(":")
-    found = getattr(import_module(module), attribute)
-    if isinstance(found, typer.Typer):
-        command: Any = typer.main.get_group(found)
+    target = getattr(import_module(module), attribute)
+    if isinstance(target, typer.Typer):
+        command: Any = typer.main.get_group(target)
         command.name = name
     else:
         single = typer.Typer(add_completion=False, pretty_exceptions_enable=False, rich_markup_mode="rich")
-        single.command(name)(found)
+        single.command(name)(target)
         command = typer.main.get_command(single)
     for each in _walk_commands(command):
         _name_values(each)

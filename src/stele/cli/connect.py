@@ -164,20 +164,20 @@ class RegistryOptions:
     ) -> dict[str, str]:
         """Return those of the command line, and where it has none, all of the profile or all of the environment."""
         if profile is None:
-            found = {name: environ.get(f"STELE_{name.upper()}", "") for name in Credentials.__struct_fields__}
+            credentials = {name: environ.get(f"STELE_{name.upper()}", "") for name in Credentials.__struct_fields__}
         else:
-            found = {name: getattr(profile, name) for name in Credentials.__struct_fields__}
+            credentials = {name: getattr(profile, name) for name in Credentials.__struct_fields__}
         if self.user and self.token:
             raise InvalidRequest("--user and --token exclude one another")
         if self.user or self.token:
-            found |= {"user": self.user or "", "token": self.token or "", "password": "", "token_url": ""}
-        found |= {name: file for name in CREDENTIAL_FILES if (file := getattr(self, name))}
-        user, colon, password = found["user"].partition(":")
+            credentials |= {"user": self.user or "", "token": self.token or "", "password": "", "token_url": ""}
+        credentials |= {name: file for name in CREDENTIAL_FILES if (file := getattr(self, name))}
+        user, colon, password = credentials["user"].partition(":")
         if user and not colon:
-            password = found["password"] or environ.get("STELE_PASSWORD", "")
+            password = credentials["password"] or environ.get("STELE_PASSWORD", "")
             if not password and ask and sys.stdin.isatty():
                 password = typer.prompt(f"Password of {user}", hide_input=True, err=True)
-        return found | {"user": user, "password": password}
+        return credentials | {"user": user, "password": password}
 
     def _find_profile(self, environ: Mapping[str, str]) -> RegistryProfile | None:
         if self.profile is not None:

@@ -34,7 +34,7 @@ class Recorded:
     ] = ""
     part: Annotated[bool, typer.Option("--part", help="The data are a part of the place only.")] = False
 
-    def record_census(self, found: Census, stored: Stored) -> None:
+    def record_census(self, census: Census, stored: Stored) -> None:
         """Record the census if that is wanted. Raises as `record_usage`."""
         from stele.spark.data_audit import record_usage
         from stele.spark.data_audit.stored_records import TABLE
@@ -44,14 +44,14 @@ class Recorded:
                 raise InvalidRequest("--place and --part say what to record: they need --record")
             return
         place = self.place or (f"table {stored.data}" if stored.data_format == TABLE else stored.data)
-        record_usage(found, place, stored.registry_like, whole=not self.part)
+        record_usage(census, place, stored.registry_like, whole=not self.part)
 
 
 @expand_dataclass
 def census(
     stored: Stored,
     recorded: Recorded,
-    shown: ReportOptions,
+    report_options: ReportOptions,
     subject: SubjectsOption = None,
     timestamp: TimeOption = None,
     fields: Annotated[
@@ -65,7 +65,7 @@ def census(
     with exit_on_error():
         from stele.spark.data_audit import census as run
 
-        shown.check()
+        report_options.check()
         with stored.open_records(subject or (), timestamp) as records:
             audit = partial(
                 run,
@@ -82,14 +82,14 @@ def census(
             )
             answer = run_audit(records.df.sparkSession, "counting records", audit)
         recorded.record_census(answer, stored)
-        shown.print_report(answer, stored.sources)
+        report_options.print_report(answer, stored.sources)
 
 
 @expand_dataclass
 def backtest(
     schema: Annotated[Path, typer.Argument(help="File with the proposed schema; - for standard input.")],
     stored: Stored,
-    shown: ReportOptions,
+    report_options: ReportOptions,
     subject: Annotated[list[str], typer.Option("--subject", help="The subject it is for; further ones are mixed in.")],
     ruleset: Annotated[str, typer.Option("--ruleset", help="Rules to compare by; the format's default.")] = "",
     undecided: Annotated[
@@ -110,7 +110,7 @@ def backtest(
     with exit_on_error():
         from stele.spark.data_audit import backtest as run
 
-        shown.check()
+        report_options.check()
         proposed = read_text(schema)
         with stored.open_records(subject, position=position or ()) as records:
             audit = partial(
@@ -130,14 +130,14 @@ def backtest(
                 engine=stored.engine,
             )
             answer = run_audit(records.df.sparkSession, "reading records with the schema", audit)
-        shown.print_report(answer, stored.sources)
+        report_options.print_report(answer, stored.sources)
     raise typer.Exit(0 if answer.has_passed(allow_damaged=allow_damaged) else 1)
 
 
 @expand_dataclass
 def drift(
     stored: Stored,
-    shown: ReportOptions,
+    report_options: ReportOptions,
     subject: SubjectsOption = None,
     sample: SampleOption = 1.0,
     least: Annotated[int, typer.Option("--least", help="Values below which nothing is said about a type.")] = 20,
@@ -149,7 +149,7 @@ def drift(
     with exit_on_error():
         from stele.spark.data_audit import drift as run
 
-        shown.check()
+        report_options.check()
         with stored.open_records(subject or ()) as records:
             audit = partial(
                 run,
@@ -165,4 +165,4 @@ def drift(
                 engine=stored.engine,
             )
             answer = run_audit(records.df.sparkSession, "comparing records with their schemas", audit)
-        shown.print_report(answer, stored.sources)
+        report_options.print_report(answer, stored.sources)

@@ -80,8 +80,8 @@ def list_dead_letters(
 
         config = load_pipeline(file)
         with open_session(config, find_session(config, None), start_spark) as spark:
-            found = _select_letters(read_dead_letters(config, spark=spark), where, replayed=replayed)
-            rows = _list_rows(found, limit) if by is None else _count_rows(found, by, limit)
+            letters = _select_letters(read_dead_letters(config, spark=spark), where, replayed=replayed)
+            rows = _list_rows(letters, limit) if by is None else _count_rows(letters, by, limit)
     _print_rows(rows, output)
 
 
@@ -123,8 +123,10 @@ def _list_rows(df: DataFrame, limit: int) -> list[dict[str, Any]]:
     from pyspark.sql import functions as f
 
     newest = df.orderBy(f.desc("seen_at"), "topic", "partition", "offset", "letter").limit(limit)
-    shown = [_format_time(name) if name.endswith("_at") else f.col(name) for name in (*COLUMNS, "replayed_at", "value")]
-    return [row.asDict() for row in newest.select(*shown).collect()]
+    columns = [
+        _format_time(name) if name.endswith("_at") else f.col(name) for name in (*COLUMNS, "replayed_at", "value")
+    ]
+    return [row.asDict() for row in newest.select(*columns).collect()]
 
 
 def _count_rows(df: DataFrame, by: By, limit: int) -> list[dict[str, Any]]:
@@ -148,9 +150,9 @@ def _format_time(name: str) -> Column:
 
 def _print_rows(rows: Sequence[Mapping[str, Any]], shape: ListShape) -> None:
     if shape is ListShape.TEXT:
-        shown = [{name: "" if cell is None else cell for name, cell in _shorten(row).items()} for row in rows]
-        if shown:
-            print_rows(Output.TEXT, tuple(shown[0]), shown)
+        short_rows = [{name: "" if cell is None else cell for name, cell in _shorten(row).items()} for row in rows]
+        if short_rows:
+            print_rows(Output.TEXT, tuple(short_rows[0]), short_rows)
         else:
             errors.print("no dead letters")
         return
@@ -194,5 +196,5 @@ def _shorten(row: Mapping[str, Any]) -> dict[str, Any]:
 def _print_batch(batch: BatchReport) -> None:
     again = ", begun by an earlier replay" if batch.replayed else ""
     counts = f"{batch.rows:,} rows, {batch.dead_letters:,} still dead letters"
-    said = f"replay {batch.batch}: {counts}, {batch.seconds:.1f} s{again}"
-    errors.print(said, highlight=False, soft_wrap=True)
+    message = f"replay {batch.batch}: {counts}, {batch.seconds:.1f} s{again}"
+    errors.print(message, highlight=False, soft_wrap=True)

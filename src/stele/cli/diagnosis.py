@@ -21,26 +21,26 @@ class Diagnosis(msgspec.Struct, frozen=True):
     Attributes:
         code: Stable name of the check, for programs.
         state: Its result.
-        said: What was found, as a sentence or a few words.
+        detail: What was found, as a sentence or a few words.
         fix: What to do; '' if there is nothing to do.
     """
 
     code: str
     state: CheckState
-    said: str
+    detail: str
     fix: str = ""
 
 
-def judge_good(code: str, said: str, fix: str = "") -> Diagnosis:
+def judge_good(code: str, detail: str, fix: str = "") -> Diagnosis:
     """Return the result of a check that is passed; fix may say what could be added."""
-    return Diagnosis(code, CheckState.OK, said, fix)
+    return Diagnosis(code, CheckState.OK, detail, fix)
 
 
-def judge_doubtful(code: str, said: str, fix: str) -> Diagnosis:
+def judge_doubtful(code: str, detail: str, fix: str) -> Diagnosis:
     """Return the result of a check whose object works, but not as well as it should."""
-    return Diagnosis(code, CheckState.WARNING, said, fix)
+    return Diagnosis(code, CheckState.WARNING, detail, fix)
 
 
-def judge_bad(code: str, said: str, fix: str) -> Diagnosis:
+def judge_bad(code: str, detail: str, fix: str) -> Diagnosis:
     """Return the result of a check whose object does not work."""
-    return Diagnosis(code, CheckState.ERROR, said, fix)
+    return Diagnosis(code, CheckState.ERROR, detail, fix)

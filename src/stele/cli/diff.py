@@ -125,10 +125,10 @@ def _find_pairs(
         targets = open_targets([Path(old)], schema_format)
         if subject is not None:
             return [_pair_with_subject(targets, subject, registry, references)]
-        found = find_earlier(targets, open_sources([against or ""], targets, schema_format), references)
-        if not found:
+        pairs = find_earlier(targets, open_sources([against or ""], targets, schema_format), references)
+        if not pairs:
             raise InvalidRequest(f"{old} has no earlier version in {against}: there is nothing to compare with")
-        return [_make_pair(target, baseline, references) for target, baseline in found]
+        return [_make_pair(target, baseline, references) for target, baseline in pairs]
     if registry.is_given:
         return [_Pair(old, new, _request_from_registry(old, new, registry, schema_format, reference))]
     references = read_references(reference)
@@ -155,7 +155,7 @@ def _pair_with_subject(
 
 def _make_pair(target: ReviewTarget, baseline: Baseline, references: Sequence[NamedText]) -> _Pair:
     new = target.workspace.candidate(target.path, references)
-    return _Pair(baseline.label, target.shown, DiffRequest(target.file.format, baseline.schema, new))
+    return _Pair(baseline.label, target.label, DiffRequest(target.file.format, baseline.schema, new))
 
 
 def _request_from_registry(
@@ -166,13 +166,15 @@ def _request_from_registry(
         raise InvalidRequest("a registry knows format and references: --format and --reference are for files")
     versions = [_parse_version(each) for each in (old, new)]
     with connect(registry) as client:
-        found = [client.resolve_version(subject, number) for subject, number in versions]
-    if found[0].schema_type != found[1].schema_type:
-        raise InvalidRequest(f"{old} is {found[0].schema_type}, {new} is {found[1].schema_type}: nothing to compare")
+        schemas = [client.resolve_version(subject, number) for subject, number in versions]
+    if schemas[0].schema_type != schemas[1].schema_type:
+        raise InvalidRequest(
+            f"{old} is {schemas[0].schema_type}, {new} is {schemas[1].schema_type}: nothing to compare"
+        )
     candidates = [
-        Candidate(each.text, tuple(NamedText(name, text) for name, text in each.references.items())) for each in found
+        Candidate(each.text, tuple(NamedText(name, text) for name, text in each.references.items())) for each in schemas
     ]
-    return DiffRequest(found[0].schema_type.lower(), candidates[0], candidates[1])
+    return DiffRequest(schemas[0].schema_type.lower(), candidates[0], candidates[1])
 
 
 def _parse_version(text: str) -> tuple[str, int]:

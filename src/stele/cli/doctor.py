@@ -45,12 +45,12 @@ def doctor(
     """
     with exit_on_error():
         connection = registry.find_connection() if registry.is_given else None
-        found = list(diagnose(store, config, connection))
+        diagnoses = list(diagnose(store, config, connection))
     if output is Output.JSON:
-        print_json(found)
+        print_json(diagnoses)
     else:
-        _print_diagnoses(found)
-    if any(diagnosis.state is CheckState.ERROR for diagnosis in found):
+        _print_diagnoses(diagnoses)
+    if any(diagnosis.state is CheckState.ERROR for diagnosis in diagnoses):
         raise typer.Exit(1)
 
 
@@ -84,11 +84,11 @@ def check_config_file() -> Diagnosis:
 def check_store(settings: ServerSettings) -> Iterator[Diagnosis]:
     """Yield whether a server could work with its store."""
     try:
-        found = inspect_store(settings.store)
+        condition = inspect_store(settings.store)
     except SteleError as error:
         yield judge_bad("STORE", str(error), "name another store, or run stele log verify")
         return
-    if found is None:
+    if condition is None:
         if is_durable(settings.store):
             yield judge_good("STORE", f"a store of the kind {settings.store.partition(':')[0]}:")
             return
@@ -96,56 +96,56 @@ def check_store(settings: ServerSettings) -> Iterator[Diagnosis]:
             "STORE", f"{settings.store} loses all data on exit", "keep data in a file: --store sqlite:///file.db"
         )
         return
-    yield _check_access(found)
-    if found.layout is not None:
-        yield _check_layout(found)
-    if found.journal_mode:
-        yield _check_journal(found)
-    for doubt in found.doubts:
+    yield _check_access(condition)
+    if condition.layout is not None:
+        yield _check_layout(condition)
+    if condition.journal_mode:
+        yield _check_journal(condition)
+    for doubt in condition.doubts:
         yield judge_doubtful("STORE_DURABILITY", doubt, "change the setting of the server, or live with the loss")
-    if found.free_bytes is not None:
-        yield _check_disk(found.free_bytes)
+    if condition.free_bytes is not None:
+        yield _check_disk(condition.free_bytes)
 
 
-def _check_access(found: StoreCondition) -> Diagnosis:
-    if not found.is_writable:
+def _check_access(store: StoreCondition) -> Diagnosis:
+    if not store.is_writable:
         mend = (
-            "give this user the file and its folder" if found.free_bytes is not None else "grant this user the rights"
+            "give this user the file and its folder" if store.free_bytes is not None else "grant this user the rights"
         )
-        return judge_bad("STORE", f"this user may not write {found.place}", mend)
-    if not found.exists:
-        return judge_good("STORE", f"{found.place} is not there yet; stele serve makes it")
-    return judge_good("STORE", f"{found.place} can be read and written, {found.size_bytes:,} bytes")
+        return judge_bad("STORE", f"this user may not write {store.place}", mend)
+    if not store.exists:
+        return judge_good("STORE", f"{store.place} is not there yet; stele serve makes it")
+    return judge_good("STORE", f"{store.place} can be read and written, {store.size_bytes:,} bytes")
 
 
-def _check_layout(found: StoreCondition) -> Diagnosis:
-    said = f"format {found.layout}"
-    if found.layout != found.newest_layout:
+def _check_layout(store: StoreCondition) -> Diagnosis:
+    detail = f"format {store.layout}"
+    if store.layout != store.newest_layout:
         return judge_doubtful(
             "STORE_FORMAT",
-            f"{said}; this release writes {found.newest_layout}",
+            f"{detail}; this release writes {store.newest_layout}",
             "make a backup; the next start of a server upgrades the store",
         )
-    return judge_good("STORE_FORMAT", said)
+    return judge_good("STORE_FORMAT", detail)
 
 
-def _check_journal(found: StoreCondition) -> Diagnosis:
-    if found.journal_mode != "wal":
+def _check_journal(store: StoreCondition) -> Diagnosis:
+    if store.journal_mode != "wal":
         return judge_doubtful(
             "STORE_WAL",
-            f"journal mode {found.journal_mode}, as of a backup",
+            f"journal mode {store.journal_mode}, as of a backup",
             "nothing: the next start of a server turns the write-ahead log on",
         )
     return judge_good("STORE_WAL", "write-ahead log on")
 
 
 def _check_disk(free_bytes: int) -> Diagnosis:
-    said = f"{free_bytes / 1e9:,.1f} GB free"
+    detail = f"{free_bytes / 1e9:,.1f} GB free"
     if free_bytes < _NO_SPACE:
-        return judge_bad("DISK_SPACE", said, "free some space: without it the registry stops writing")
+        return judge_bad("DISK_SPACE", detail, "free some space: without it the registry stops writing")
     if free_bytes < _LITTLE_SPACE:
-        return judge_doubtful("DISK_SPACE", said, "free some space")
-    return judge_good("DISK_SPACE", said)
+        return judge_doubtful("DISK_SPACE", detail, "free some space")
+    return judge_good("DISK_SPACE", detail)
 
 
 def check_registry(connection: Connection) -> Iterator[Diagnosis]:
@@ -158,11 +158,11 @@ def check_registry(connection: Connection) -> Iterator[Diagnosis]:
     except SteleError as error:
         yield judge_bad("REGISTRY", str(error), "start it, or correct --registry")
         return
-    said = f"{pages.url}: {f'Stele {index.version}' if index.version else 'not a Stele server'}"
+    detail = f"{pages.url}: {f'Stele {index.version}' if index.version else 'not a Stele server'}"
     if index.version and not ready.is_success:
-        yield judge_bad("REGISTRY", f"{said}, {index.status}: {index.reason}", "see the log of the server")
+        yield judge_bad("REGISTRY", f"{detail}, {index.status}: {index.reason}", "see the log of the server")
     else:
-        yield judge_good("REGISTRY", said)
+        yield judge_good("REGISTRY", detail)
     yield check_skew(dated, now)
 
 
@@ -180,18 +180,18 @@ def check_skew(dated: str, now: float) -> Diagnosis:
     skew = now - there.timestamp()
     if abs(skew) <= _SKEW_SECONDS:
         return judge_good("CLOCK_SKEW", f"within {_SKEW_SECONDS:g} s of the registry")
-    said = f"this clock is {abs(skew):,.0f} s {'ahead of' if skew > 0 else 'behind'} the registry"
+    detail = f"this clock is {abs(skew):,.0f} s {'ahead of' if skew > 0 else 'behind'} the registry"
     judge = judge_bad if abs(skew) > _WRONG_CLOCK_SECONDS else judge_doubtful
-    return judge("CLOCK_SKEW", said, "set both clocks by NTP")
+    return judge("CLOCK_SKEW", detail, "set both clocks by NTP")
 
 
-def _print_diagnoses(found: list[Diagnosis]) -> None:
-    for row in found:
+def _print_diagnoses(diagnoses: list[Diagnosis]) -> None:
+    for row in diagnoses:
         label = Text.assemble((f"{row.state:<9}", _COLOURS[row.state]), row.code)
-        print_labelled(label, Text(f"{row.said} → {row.fix}" if row.fix else row.said), _LABEL_WIDTH)
-    counts = Counter(row.state for row in found)
+        print_labelled(label, Text(f"{row.detail} → {row.fix}" if row.fix else row.detail), _LABEL_WIDTH)
+    counts = Counter(row.state for row in diagnoses)
     console.print(
-        f"{len(found)} checks: ok {counts[CheckState.OK]}, warnings {counts[CheckState.WARNING]},"
+        f"{len(diagnoses)} checks: ok {counts[CheckState.OK]}, warnings {counts[CheckState.WARNING]},"
         f" errors {counts[CheckState.ERROR]}",
         highlight=False,
     )

@@ -71,13 +71,13 @@ def check_environment() -> Iterator[Diagnosis]:
     yield check_clock(time.time())
 
 
-def check_python(found: tuple[int, ...] = tuple(sys.version_info[:3])) -> Diagnosis:
+def check_python(version_info: tuple[int, ...] = tuple(sys.version_info[:3])) -> Diagnosis:
     """Return whether the tests run on this version of Python."""
-    said = f"Python {'.'.join(map(str, found))} in {sys.prefix}"
-    if found[:2] > _NEWEST_PYTHON:
+    detail = f"Python {'.'.join(map(str, version_info))} in {sys.prefix}"
+    if version_info[:2] > _NEWEST_PYTHON:
         newest = ".".join(map(str, _NEWEST_PYTHON))
-        return judge_doubtful("PYTHON", f"{said} is newer than {newest}, the newest tested", f"use Python {newest}")
-    return judge_good("PYTHON", said)
+        return judge_doubtful("PYTHON", f"{detail} is newer than {newest}, the newest tested", f"use Python {newest}")
+    return judge_good("PYTHON", detail)
 
 
 def check_extra(name: str) -> Diagnosis:
@@ -102,9 +102,9 @@ def is_installed(module: str) -> bool:
 def check_versions() -> Diagnosis:
     """Return which installed packages have versions that Stele does not work with."""
     wrong = [
-        f"{name} {found} is not {limits}"
+        f"{name} {misfit} is not {limits}"
         for name, limits in read_requirements()
-        if (found := find_misfit(name, limits))
+        if (misfit := find_misfit(name, limits))
     ]
     if wrong:
         return judge_bad("VERSIONS", "; ".join(wrong), f"pip install --upgrade {DISTRIBUTION}, with your extras")
@@ -132,15 +132,15 @@ def read_requirements() -> list[tuple[str, str]]:
 def find_misfit(name: str, limits: str) -> str:
     """Return the installed version of a package if it is outside its limits, else ''."""
     try:
-        found = version(name)
+        installed_version = version(name)
     except PackageNotFoundError:
         return ""
-    return "" if is_within(found, limits) else found
+    return "" if is_within(installed_version, limits) else installed_version
 
 
-def is_within(found: str, limits: str) -> bool:
+def is_within(release: str, limits: str) -> bool:
     """Whether a version is within limits such as `>=2.2,<3`. Endings like `rc1` do not count."""
-    numbers = parse_release(found)
+    numbers = parse_release(release)
     compare = {
         "==": numbers.__eq__,
         "!=": numbers.__ne__,
@@ -167,44 +167,44 @@ def check_java() -> Diagnosis:
     home = os.environ.get("JAVA_HOME")
     java = shutil.which("java", path=str(Path(home) / "bin")) if home else shutil.which("java")
     if java is None:
-        said = f"no java in JAVA_HOME={home}" if home else "no java on the PATH"
+        detail = f"no java in JAVA_HOME={home}" if home else "no java on the PATH"
         if is_installed("pyspark"):
-            return judge_bad("JAVA", said, fix)
-        return judge_good("JAVA", f"{said}; only Spark needs it")
+            return judge_bad("JAVA", detail, fix)
+        return judge_good("JAVA", f"{detail}; only Spark needs it")
     try:
         done = subprocess.run([java, "-version"], capture_output=True, text=True, timeout=_JAVA_SECONDS, check=True)
     except (OSError, subprocess.SubprocessError) as error:
         return judge_bad("JAVA", f"{java} does not run: {error}", fix)
     match = re.search(r'version "(?:1\.)?(\d+)[^"]*"', done.stderr)
-    said = f"{match[0].replace('version ', 'Java ').replace(chr(34), '')} in {java}" if match else f"{java}"
+    detail = f"{match[0].replace('version ', 'Java ').replace(chr(34), '')} in {java}" if match else f"{java}"
     if match and int(match[1]) < _JAVA:
-        return judge_bad("JAVA", f"{said} is too old for Spark", fix)
-    return judge_good("JAVA", said)
+        return judge_bad("JAVA", f"{detail} is too old for Spark", fix)
+    return judge_good("JAVA", detail)
 
 
 def check_spark() -> Diagnosis:
     """Return whether Spark is there, is the one that Python finds, and has our engine."""
     if not is_installed("pyspark"):
         return judge_good("SPARK", "not installed; pipelines, SQL and data reports need it", _pip_line("spark"))
-    said = f"PySpark {version('pyspark')}"
+    detail = f"PySpark {version('pyspark')}"
     home = os.environ.get("SPARK_HOME")
     spec = find_spec("pyspark")
     own = Path(spec.origin).parent if spec and spec.origin else None
     if home and own is not None and Path(home).resolve() != own.resolve():
-        return judge_doubtful("SPARK", f"{said}, but SPARK_HOME={home} is another Spark", "unset SPARK_HOME")
+        return judge_doubtful("SPARK", f"{detail}, but SPARK_HOME={home} is another Spark", "unset SPARK_HOME")
     if not _JAR.exists():
         return judge_doubtful(
-            "SPARK", f"{said} without the engine jvm: decoding is slower", "python -m stele.spark.engines.jvm.build"
+            "SPARK", f"{detail} without the engine jvm: decoding is slower", "python -m stele.spark.engines.jvm.build"
         )
-    return judge_good("SPARK", f"{said} with the engine jvm")
+    return judge_good("SPARK", f"{detail} with the engine jvm")
 
 
 def check_clock(now: float) -> Diagnosis:
     """Return whether the clock shows a time that can be: times of versions and certificates depend on it."""
-    said = time.strftime("%Y-%m-%d %H:%M:%S UTC", time.gmtime(now))
+    detail = time.strftime("%Y-%m-%d %H:%M:%S UTC", time.gmtime(now))
     if now < _RELEASED:
-        return judge_bad("CLOCK", f"{said} is before this release was made", "set the clock, for example with NTP")
-    return judge_good("CLOCK", said)
+        return judge_bad("CLOCK", f"{detail} is before this release was made", "set the clock, for example with NTP")
+    return judge_good("CLOCK", detail)
 
 
 def _pip_line(extra: str) -> str:

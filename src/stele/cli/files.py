@@ -28,14 +28,14 @@ _SUFFIXES: Final = {".avsc": "avro", ".proto": "protobuf", ".json": "json", ".th
 
 def format_of(path: Path, *others: Path) -> str:
     """The format a file name suggests, and no other one's contradicts. Raises `InvalidRequest`."""
-    found = _SUFFIXES.get(path.suffix.lower())
-    if found is None:
+    schema_format = _SUFFIXES.get(path.suffix.lower())
+    if schema_format is None:
         raise InvalidRequest(f"{path}: the suffix tells no format; give --format")
     for other in others:
-        theirs = _SUFFIXES.get(other.suffix.lower(), found)
-        if theirs != found:
-            raise InvalidRequest(f"{path} is {found} and {other} is {theirs} by their suffixes; give --format")
-    return found
+        theirs = _SUFFIXES.get(other.suffix.lower(), schema_format)
+        if theirs != schema_format:
+            raise InvalidRequest(f"{path} is {schema_format} and {other} is {theirs} by their suffixes; give --format")
+    return schema_format
 
 
 def read_text(path: Path) -> str:

@@ -116,14 +116,14 @@ def show_atlas(
 
 def _check_options(picture: HistoryPicture, *, before: int | None, policy: str | None, depth: int | None) -> None:
     """Raise `InvalidRequest` for an option that means nothing for what is shown."""
-    given = {
+    options = {
         "--before": (before, HistoryPicture.STORY),
         "--policy": (policy, HistoryPicture.MATRIX),
         "--depth": (depth, HistoryPicture.NEIGHBOURS),
     }
-    for option, (value, meant) in given.items():
-        if value is not None and picture is not meant:
-            raise InvalidRequest(f"{option} goes with --picture {meant} only")
+    for option, (value, needed_picture) in options.items():
+        if value is not None and picture is not needed_picture:
+            raise InvalidRequest(f"{option} goes with --picture {needed_picture} only")
 
 
 def _ask_registry(

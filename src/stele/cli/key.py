@@ -40,18 +40,18 @@ def create(
     body = encode_body(wanted)
     with connect(registry) as client:
         # Sent twice, it would make two keys; a deletion is what is not sent twice, either.
-        made = client.send(
+        api_key = client.send(
             Request(
                 "POST", path, json_decoder(CreatedApiKey), body=body, media=JSON, effect=Effect.DELETE, subject=name
             )
         )
     if output is Output.JSON:
-        print_json(made)
+        print_json(api_key)
         return
-    typer.echo(made.key)
-    until = f"until {made.expires:%Y-%m-%d %H:%M} UTC" if made.expires else "until it is revoked"
+    typer.echo(api_key.key)
+    until = f"until {api_key.expires:%Y-%m-%d %H:%M} UTC" if api_key.expires else "until it is revoked"
     errors.print(
-        f"key {made.id} of {made.name}, {until}: keep it, it is not shown again", highlight=False, markup=False
+        f"key {api_key.id} of {api_key.name}, {until}: keep it, it is not shown again", highlight=False, markup=False
     )
 
 
@@ -60,11 +60,11 @@ def create(
 def list_keys(registry: RegistryOptions, output: OutputOption = Output.TEXT) -> None:
     """List keys without their secrets: all of them, or your own."""
     with connect(registry) as client:
-        found = client.send(Request("GET", build_path("api", "access", "keys"), json_decoder(ApiKeysOut)))
+        listing = client.send(Request("GET", build_path("api", "access", "keys"), json_decoder(ApiKeysOut)))
     if output is Output.JSON:
-        print_json(found)
+        print_json(listing)
         return
-    for key in found.keys:
+    for key in listing.keys:
         expires = f"{key.expires:%Y-%m-%d %H:%M}" if key.expires else "never"
         groups = ",".join(key.groups) or "-"
         typer.echo(f"{key.id}  {key.name}  groups: {groups}  created: {key.created:%Y-%m-%d}  expires: {expires}")
@@ -85,10 +85,10 @@ def revoke(
 
 def parse_expiry(text: str, now: datetime) -> datetime:
     """Return when a key ends. Raises `InvalidRequest` for what is neither a length of time nor a time."""
-    found = _SPAN.fullmatch(text)
+    match = _SPAN.fullmatch(text)
     try:
-        if found:
-            return now + timedelta(**{_UNITS[found[2]]: int(found[1])})
+        if match:
+            return now + timedelta(**{_UNITS[match[2]]: int(match[1])})
         time = datetime.fromisoformat(text)
     except (ValueError, OverflowError):
         raise InvalidRequest(

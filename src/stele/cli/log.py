@@ -61,14 +61,14 @@ def verify(store: StoreOption, state_dir: StateDirOption = STATE_DIR, output: Ou
     Nothing is changed. A server may be running on the store.
     """
     with exit_on_error():
-        found = verify_store(store, state_dir)
+        examination = verify_store(store, state_dir)
     if output is Output.JSON:
-        lost = [row._asdict() for row in found.lost]
-        damages = [row._asdict() for row in found.damages]
-        print_json(_Report(found.records, found.acknowledged, found.intact, damages, lost))
+        lost = [row._asdict() for row in examination.lost]
+        damages = [row._asdict() for row in examination.damages]
+        print_json(_Report(examination.records, examination.acknowledged, examination.intact, damages, lost))
     else:
-        _print_examination(found)
-    if not found.is_whole:
+        _print_examination(examination)
+    if not examination.is_whole:
         raise typer.Exit(1)
 
 
@@ -87,15 +87,15 @@ def repair(
     new ones.
     """
     with exit_on_error():
-        found = verify_store(store, state_dir)
-        if found.is_whole:
-            console.print(f"{found.records} records are whole: there is nothing to repair", highlight=False)
+        examination = verify_store(store, state_dir)
+        if examination.is_whole:
+            console.print(f"{examination.records} records are whole: there is nothing to repair", highlight=False)
             return
         done = repair_store(store, state_dir, last_id)
     if output is Output.JSON:
-        print_json(_RepairReport(done.kept, done.skipped, done.moved_to, [row._asdict() for row in found.lost]))
+        print_json(_RepairReport(done.kept, done.skipped, done.moved_to, [row._asdict() for row in examination.lost]))
         return
-    _print_examination(found)
+    _print_examination(examination)
     console.print(
         f"{done.kept} records are kept; the next {done.skipped} schema ids of every namespace are skipped. The damaged"
         f" files are {done.moved_to}*",
@@ -169,27 +169,28 @@ def back_up(
     A copy of the database file alone lacks what is still in the write-ahead log.
     """
     with exit_on_error():
-        found = back_up_store(store, file)
+        examination = back_up_store(store, file)
     if output is Output.JSON:
-        print_json({"written": str(file), "records": found.records, "whole": found.is_whole})
-    elif found.is_whole:
-        console.print(f"{found.records} records copied to {file}", highlight=False, markup=False, soft_wrap=True)
+        print_json({"written": str(file), "records": examination.records, "whole": examination.is_whole})
+    elif examination.is_whole:
+        console.print(f"{examination.records} records copied to {file}", highlight=False, markup=False, soft_wrap=True)
     else:
-        _print_examination(found)
-    if not found.is_whole:
+        _print_examination(examination)
+    if not examination.is_whole:
         raise typer.Exit(1)
 
 
-def _print_examination(found: Examination) -> None:
-    if found.is_whole:
-        console.print(f"{found.records} records are whole", highlight=False)
+def _print_examination(examination: Examination) -> None:
+    if examination.is_whole:
+        console.print(f"{examination.records} records are whole", highlight=False)
         return
-    _print_some(Damage._fields, found.damages)
-    if found.lost:
+    _print_some(Damage._fields, examination.damages)
+    if examination.lost:
         console.print("Versions that a repair would lose, as far as they can be read:", highlight=False)
-        _print_some(LostVersion._fields, found.lost)
+        _print_some(LostVersion._fields, examination.lost)
     console.print(
-        f"{found.intact} of {max(found.records, found.acknowledged)} records stand before the first damage",
+        f"{examination.intact} of {max(examination.records, examination.acknowledged)} records stand before the first"
+        " damage",
         highlight=False,
     )
 

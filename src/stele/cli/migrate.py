@@ -211,10 +211,10 @@ def _print_written(output: Output, place: str, dump: Dump, losses: list[str]) ->
 
 
 def _parse_settings(words: list[str]) -> dict[str, str]:
-    found = {}
+    settings = {}
     for word in words:
         name, equals, value = word.partition("=")
         if not equals:
             raise InvalidRequest(f"--kafka takes name=value, not {word!r}")
-        found[name] = value
-    return found
+        settings[name] = value
+    return settings

@@ -26,10 +26,10 @@ def expand_dataclass(command: Callable[..., T]) -> Callable[..., T]:
             flat.append(parameter.replace(kind=Parameter.KEYWORD_ONLY, annotation=hints[parameter.name]))
 
     @wraps(command)
-    def run(**given: Any) -> T:
+    def run(**arguments: Any) -> T:
         for name, group in groups.items():
-            given[name] = group(**{member.name: given.pop(member.name) for member in fields(group)})
-        return command(**given)
+            arguments[name] = group(**{member.name: arguments.pop(member.name) for member in fields(group)})
+        return command(**arguments)
 
     run.__signature__ = Signature(flat)  # type: ignore[attr-defined]  # what `inspect` and the command line look at
     run.__annotations__ = {parameter.name: parameter.annotation for parameter in flat}

@@ -107,18 +107,18 @@ def print_text(to: Console, text: Text, indent: int = 0, label: str = "") -> Non
         margin = Text(" " * len(margin))
 
 
-def print_labelled(label: Text, said: Text, width: int) -> None:
+def print_labelled(label: Text, text: Text, width: int) -> None:
     """Print a label, padded to a width, and a text behind it. On a terminal its lines stand below one another."""
     label.pad_right(width - len(label))
     if not console.is_terminal:
-        print_text(console, label + said)
+        print_text(console, label + text)
         return
     from rich.table import Table
 
     grid = Table.grid(padding=0)
     grid.add_column(width=width)
     grid.add_column(overflow="fold")
-    grid.add_row(label, said)
+    grid.add_row(label, text)
     console.print(grid)
 
 
@@ -131,9 +131,9 @@ def print_finding(finding: Finding, where: str = "") -> None:
 
 def print_reasons(why: str, fix: str, witness: str | None) -> None:
     """Print the lines below a finding's first: why it is one, what to do, and a value that shows it."""
-    for label, said in (("why", why), ("fix", fix), ("witness", witness)):
-        if said:
-            print_text(console, Text(said), indent=4, label=f"{label}: ")
+    for label, text in (("why", why), ("fix", fix), ("witness", witness)):
+        if text:
+            print_text(console, Text(text), indent=4, label=f"{label}: ")
 
 
 def print_findings(
@@ -156,19 +156,19 @@ def print_rest(count: int, *, everything: bool = False) -> None:
         console.print(f"… {count - MOST_FINDINGS:,} more (--all prints them)", highlight=False)
 
 
-def print_error(label: str, said: object) -> None:
+def print_error(label: str, message: object) -> None:
     """A sentence on standard error, behind a label such as `error:`."""
-    print_text(errors, Text.assemble((label, "bold red"), f" {said}"))
+    print_text(errors, Text.assemble((label, "bold red"), f" {message}"))
 
 
-def print_warning(said: object) -> None:
+def print_warning(message: object) -> None:
     """A sentence on standard error about what was done all the same."""
-    print_text(errors, Text.assemble(("warning:", "bold yellow"), f" {said}"))
+    print_text(errors, Text.assemble(("warning:", "bold yellow"), f" {message}"))
 
 
-def print_progress(said: object) -> None:
+def print_progress(message: object) -> None:
     """A line on standard error about what is being done."""
-    print_text(errors, Text(str(said), "dim"))
+    print_text(errors, Text(str(message), "dim"))
 
 
 def require_confirmation(question: str, *, yes: bool) -> None:

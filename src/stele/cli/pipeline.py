@@ -74,9 +74,9 @@ def run(file: FileArgument, output: OutputOption = Output.TEXT) -> None:
     with exit_on_error():
         config = load_pipeline(file)
         check_pipeline_registry(config)
-        with BatchProgress(config) as shown:
+        with BatchProgress(config) as progress:
             report = run_pipeline(
-                config, progress=shown.finish_batch, on_batch_start=shown.begin_batch, start=start_spark
+                config, progress=progress.finish_batch, on_batch_start=progress.begin_batch, start=start_spark
             )
     if output is Output.JSON:
         print_json(report)
@@ -252,7 +252,7 @@ def print_summary(done: PipelineReport) -> None:
     versions = "; ".join(f"{subject} {', '.join(map(str, used))}" for subject, used in done.versions.items())
     counts = ((done.rows, "row"), (done.dead_letters, "dead letter"), (done.tombstones, "tombstone"))
     batches = f"{done.batches:,} batch{'' if done.batches == 1 else 'es'}"
-    told = ", ".join((batches, *(pluralize(count, what) for count, what in counts)))
-    print_text(console, Text(f"{told}; versions used: {versions or '–'}"))
+    summary = ", ".join((batches, *(pluralize(count, what) for count, what in counts)))
+    print_text(console, Text(f"{summary}; versions used: {versions or '–'}"))
     for change in done.changes:
         print_text(console, Text(str(change)))

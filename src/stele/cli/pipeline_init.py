@@ -54,8 +54,8 @@ def init(
     """
     with exit_on_error():
         check_target(file, force=force)
-        given = PipelineAnswers(kafka, tuple(topic or ()), path, subject, registry, table, kind.value)
-        start = _ask_for_missing(given) if _is_interactive() else given
+        answers = PipelineAnswers(kafka, tuple(topic or ()), path, subject, registry, table, kind.value)
+        start = _ask_for_missing(answers) if _is_interactive() else answers
         start.check_answers()
         hints = [_registry_hint(start.registry, name) for name in start.subjects]
         write_text(file, render_pipeline_toml(_relative_to(start, file.parent), file.parent, spark=_spark_version()))

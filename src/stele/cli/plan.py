@@ -80,9 +80,9 @@ def plan(
     with exit_on_error():
         workspace = open_workspace(folder)
         with connect(registry) as client:
-            made = make_plan(workspace, client, prune=prune)
-        _write_plan(made, output, to, everything=all_findings)
-    raise typer.Exit(1 if made.is_refused or (exit_on_difference and made.differs) else 0)
+            change_plan = make_plan(workspace, client, prune=prune)
+        _write_plan(change_plan, output, to, everything=all_findings)
+    raise typer.Exit(1 if change_plan.is_refused or (exit_on_difference and change_plan.differs) else 0)
 
 
 @expand_dataclass
@@ -126,15 +126,15 @@ def _apply_folder(
     yes: bool = False,
 ) -> None:
     with connect(registry) as client:
-        made = make_plan(workspace, client, prune=prune)
-        if made.is_refused:
-            _print_plan(made.subjects, everything=everything)
+        change_plan = make_plan(workspace, client, prune=prune)
+        if change_plan.is_refused:
+            _print_plan(change_plan.subjects, everything=everything)
             print_error("refused:", "nothing was changed")
             raise typer.Exit(1)
-        doomed = [each.subject for each in made.subjects if each.action is Action.DELETE]
+        doomed = [each.subject for each in change_plan.subjects if each.action is Action.DELETE]
         if doomed:
             _confirm_pruning(doomed, yes=yes)
-        results = _apply(workspace, client, made, output)
+        results = _apply(workspace, client, change_plan, output)
     if output is Output.JSON:
         print_json(results)
     elif not any(each.is_change for each in results):
@@ -150,7 +150,7 @@ def _confirm_pruning(subjects: Sequence[str], *, yes: bool) -> None:
     typer.confirm(f"Delete {names}?", abort=True, err=True)
 
 
-def _apply(workspace: Workspace, client: SchemaRegistryClient, made: Plan, output: Output) -> list[SubjectPlan]:
+def _apply(workspace: Workspace, client: SchemaRegistryClient, plan: Plan, output: Output) -> list[SubjectPlan]:
     def report(result: SubjectPlan) -> None:
         if output is Output.TEXT:
             done = _DONE.get(result.action, "").format(version=result.version)
@@ -158,7 +158,7 @@ def _apply(workspace: Workspace, client: SchemaRegistryClient, made: Plan, outpu
             typer.echo(f"{result.subject}: {', '.join(changes)}")
 
     try:
-        return apply_plan(workspace, client, made, report)
+        return apply_plan(workspace, client, plan, report)
     except Incompatible as refusal:  # another writer came in between
         print_error("refused:", f"{refusal}; what was done before stays, and another apply goes on from there")
         raise typer.Exit(1) from refusal
@@ -167,21 +167,21 @@ def _apply(workspace: Workspace, client: SchemaRegistryClient, made: Plan, outpu
 # --- what people see ------------------------------------------------------------------------------------------------
 
 
-def _write_plan(made: Plan, output: ReportOutput, to: Path | None, *, everything: bool) -> None:
+def _write_plan(plan: Plan, output: ReportOutput, to: Path | None, *, everything: bool) -> None:
     """Print a plan, or write it to a file; systems of CI get the findings only."""
     match output:
         case ReportOutput.TEXT if to is None:
-            _print_plan(made.subjects, everything=everything)
+            _print_plan(plan.subjects, everything=everything)
         case ReportOutput.TEXT:
             with console.capture() as captured:
-                _print_plan(made.subjects, everything=True)
+                _print_plan(plan.subjects, everything=True)
             write_text(to, Text.from_ansi(captured.get()).plain)
         case ReportOutput.JSON if to is None:
-            print_json(made.subjects)
+            print_json(plan.subjects)
         case ReportOutput.JSON:
-            write_text(to, format_json(made.subjects))
+            write_text(to, format_json(plan.subjects))
         case _:
-            write_text(to, render_reports(made.reports, output))
+            write_text(to, render_reports(plan.reports, output))
 
 
 def _print_plan(subjects: Sequence[SubjectPlan], *, everything: bool) -> None:
@@ -210,8 +210,8 @@ def _print_counts(subjects: Sequence[SubjectPlan]) -> None:
         "refused": sum(each.action is Action.REFUSE for each in subjects),
         "drifted": sum(each.action is Action.DRIFT for each in subjects),
     }
-    said = [f"{count:,} {word}" for word, count in counts.items() if count]
-    console.print(", ".join(said) or "nothing to change", highlight=False)
+    parts = [f"{count:,} {word}" for word, count in counts.items() if count]
+    console.print(", ".join(parts) or "nothing to change", highlight=False)
 
 
 def _policy_texts(plan: SubjectPlan) -> list[str]:

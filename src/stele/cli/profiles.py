@@ -62,11 +62,11 @@ class ConfigFile(msgspec.Struct, frozen=True):
 
     def find_profile(self, name: str) -> RegistryProfile:
         """Return the profile of a name. Raises `InvalidRequest`."""
-        found = self.profiles.get(name)
-        if found is None:
+        profile = self.profiles.get(name)
+        if profile is None:
             hint = suggest_name(name, self.profiles)
             raise InvalidRequest(f"no profile {name!r} in {config_path()}{hint}")
-        return found
+        return profile
 
 
 def config_path(environ: Mapping[str, str] = os.environ) -> Path:
@@ -89,11 +89,11 @@ def load_config(path: Path | None = None) -> ConfigFile:
         if isinstance(profile, dict):
             _check_keys(path, f" in [profiles.{name}]", profile, RegistryProfile)
     try:
-        found = msgspec.convert(table, ConfigFile)
+        config = msgspec.convert(table, ConfigFile)
     except msgspec.ValidationError as error:
         raise InvalidRequest(f"{path}: {error}") from None
     return msgspec.structs.replace(
-        found, profiles={name: _resolve_files(profile, path.parent) for name, profile in found.profiles.items()}
+        config, profiles={name: _resolve_files(profile, path.parent) for name, profile in config.profiles.items()}
     )
 
 

@@ -114,10 +114,10 @@ def _draw_bar(counter: TaskCounter, what: str, ended: Event, console: Console, *
         SpinnerColumn(),
         TextColumn("{task.description}", markup=False),
         BarColumn(24),
-        TextColumn("{task.fields[told]}"),
+        TextColumn("{task.fields[counts]}"),
     )
     with Progress(*columns, console=console, transient=True) as bar:
-        task = bar.add_task(what, total=None, told="")
+        task = bar.add_task(what, total=None, counts="")
         while not ended.wait(_REDRAW):
             done, every = counter.count_tasks()
-            bar.update(task, completed=done, total=every or None, told=counter.describe())
+            bar.update(task, completed=done, total=every or None, counts=counter.describe())

@@ -69,8 +69,12 @@ class RecordRegistry(RegistryOptions):
             return load_snapshot(Path(self.registry[0]))
         from stele.spark.registry import ClientFactory
 
-        found = self.find_connection()
-        return ClientFactory(uuid4().hex, found.open_client) if found.has_credentials else ",".join(found.urls)
+        connection = self.find_connection()
+        return (
+            ClientFactory(uuid4().hex, connection.open_client)
+            if connection.has_credentials
+            else ",".join(connection.urls)
+        )
 
     def describe_registry(self) -> str:
         """Return the registry's addresses, or the snapshot's name, for people. Raises `InvalidRequest`."""

@@ -76,11 +76,11 @@ class Placed:
             raise InvalidRequest("--append and --overwrite exclude one another")
         existing: ExistingData = "append" if self.append else "overwrite" if self.overwrite else "refuse"
         form = self.into_format or stored.data_format
-        made = OutputTarget(self.into, form, existing)
+        target = OutputTarget(self.into, form, existing)
         # dead letters hold a struct, which text formats other than JSON cannot
         dead = OutputTarget(self.dead or f"{self.into.rstrip('/')}-dead", "json" if form == "csv" else form, existing)
-        check_separate(stored.data, made, dead, stored.data_format)
-        return made, dead
+        check_separate(stored.data, target, dead, stored.data_format)
+        return target, dead
 
 
 @expand_dataclass
@@ -88,7 +88,7 @@ def reencode(
     stored: Stored,
     new: New,
     placed: Placed,
-    shown: ReportOptions,
+    report_options: ReportOptions,
     subject: Annotated[str, typer.Option("--subject", help="The subject the records are of.")],
 ) -> None:
     """Write stored records anew, somewhere else: under another version, subject, schema language or wire.
@@ -97,7 +97,7 @@ def reencode(
     again; 1: some are dead letters, or reading them again found something else; 2: nothing could be done.
     """
     with exit_on_error():
-        shown.check()
+        report_options.check()
         check_registry(stored.registry_like, (subject, new.to_subject))
         if placed.dry_run:
             with spark_session() as spark:
@@ -108,7 +108,7 @@ def reencode(
             with spark_session() as spark:
                 audit = partial(_write_records, spark, stored, new, placed, subject, targets)
                 answer = run_audit(spark, "writing records", audit)
-        shown.print_report(answer, stored.sources)
+        report_options.print_report(answer, stored.sources)
     raise typer.Exit(0 if answer.is_complete else 1)
 
 
@@ -163,15 +163,15 @@ def _write_records(
         write_records(moved.good, target, stored.column)
         if counted.dead:
             write_records(moved.dead, dead, stored.column)
-        seen = None
+        verification = None
         if placed.verify or placed.verify_values:
             headers = stored.headers or new.headers_into
-            seen = verify_records(
+            verification = verify_records(
                 spark, target, stored.column, headers, moved, before=before, values=placed.verify_values
             )
     finally:
         moved.every.unpersist()
-    return with_verification(counted, seen)
+    return with_verification(counted, verification)
 
 
 def _version_number(version: str) -> int | Literal["latest"]:

@@ -334,8 +334,8 @@ def create(
         wanted.require_valid()
     body = encode_body(wanted)
     with connect(registry) as client:
-        made = client.send(Request("POST", _PATH, _overview, body=body, media=JSON, effect=Effect.DELETE))
-    _print_overview(made, output)
+        overview = client.send(Request("POST", _PATH, _overview, body=body, media=JSON, effect=Effect.DELETE))
+    _print_overview(overview, output)
 
 
 @app.command("list")
@@ -343,9 +343,9 @@ def create(
 def list_replications(registry: RegistryOptions, output: OutputOption = Output.TEXT) -> None:
     """List the replications of the server, and how far each one is."""
     with connect(registry) as client:
-        found = client.send(Request("GET", _PATH, _overviews)).replications
+        overviews = client.send(Request("GET", _PATH, _overviews)).replications
     if output is Output.JSON:
-        print_json(found)
+        print_json(overviews)
         return
     print_rows(
         output,
@@ -362,7 +362,7 @@ def list_replications(registry: RegistryOptions, output: OutputOption = Output.T
                 "lag": f"{row.lag_seconds:.1f} s",
                 "node": row.node,
             }
-            for row in found
+            for row in overviews
         ],
     )
 
@@ -372,9 +372,9 @@ def list_replications(registry: RegistryOptions, output: OutputOption = Output.T
 def show_status(registry: RegistryOptions, name: NameArgument, output: OutputOption = Output.TEXT) -> None:
     """Show how far a replication of the server is, and what stands in its way. Ends with 1 where something does."""
     with connect(registry) as client:
-        found = client.send(Request("GET", build_path("api", "replications", name), _overview))
-    _print_overview(found, output)
-    if found.status.conflict_count or found.status.failures:
+        overview = client.send(Request("GET", build_path("api", "replications", name), _overview))
+    _print_overview(overview, output)
+    if overview.status.conflict_count or overview.status.failures:
         raise typer.Exit(1)
 
 
@@ -407,21 +407,21 @@ def delete(registry: RegistryOptions, name: NameArgument) -> None:
     typer.echo(f"deleted {name}")
 
 
-def _print_overview(found: ReplicationOverview, output: Output) -> None:
+def _print_overview(overview: ReplicationOverview, output: Output) -> None:
     if output is Output.JSON:
-        print_json(found)
+        print_json(overview)
         return
-    replication, status = found.replication, found.status
+    replication, status = overview.replication, overview.status
     changed = (
         f"{datetime.fromtimestamp(status.changed_at / 1000, UTC):%Y-%m-%d %H:%M:%S}" if status.changed_at else "never"
     )
     word = "from" if replication.direction is ReplicationDirection.PULL else "to"
     lines = [
         f"{replication.name}: {replication.direction} {word} {replication.registry.url} ({replication.registry.kind})",
-        f"state {replication.state}, {status.phase}, lag {found.lag_seconds:.1f} s, last change {changed} UTC",
+        f"state {replication.state}, {status.phase}, lag {overview.lag_seconds:.1f} s, last change {changed} UTC",
         f"{status.registered} versions registered, {status.removed} deleted, {status.mapped} with another schema id",
         f"settings of {status.settings} levels changed",
-        f"at work on node {found.node}" if found.node else "at work on no node",
+        f"at work on node {overview.node}" if overview.node else "at work on no node",
     ]
     for line in lines:
         console.print(Text(line))

@@ -54,14 +54,14 @@ class FileMemory:
         """Return all of it. Raises `InvalidRequest` for a file of another sort."""
         if not self._path.exists():
             return {}
-        found: dict[str, Carried] = {}
+        rows_by_uid: dict[str, Carried] = {}
         for number, line in enumerate(self._path.read_text("utf-8").splitlines(), 1):
             try:
                 uid, row = json.loads(line)
-                found[uid] = msgspec.convert(row, Carried)
+                rows_by_uid[uid] = msgspec.convert(row, Carried)
             except (ValueError, TypeError) as error:
                 raise InvalidRequest(f"{self._path} line {number} is no state of a replication: {error}") from None
-        return found
+        return rows_by_uid
 
     def save(self, changes: Mapping[str, Carried]) -> None:
         """Add lines, durable when this returns."""

@@ -104,10 +104,10 @@ def _print_reports(reports: Sequence[FileReport], headline: Callable[[FileReport
 
 def print_report_findings(reports: Sequence[FileReport], *, everything: bool) -> None:
     """Print the findings of reports without lines about the files: the first ones, or all."""
-    found = [(report.file, finding) for report in reports for finding in report.findings]
-    for file, finding in take_first(found, everything=everything):
+    findings = [(report.file, finding) for report in reports for finding in report.findings]
+    for file, finding in take_first(findings, everything=everything):
         _print_finding(file, finding)
-    print_rest(len(found), everything=everything)
+    print_rest(len(findings), everything=everything)
 
 
 def _print_finding(file: str, finding: FileFinding) -> None:

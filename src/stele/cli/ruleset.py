@@ -30,9 +30,9 @@ class _Listing(msgspec.Struct):
 def list_rulesets(registry: RegistryOptions, output: OutputOption = Output.TEXT) -> None:
     """List the rulesets of every format, with the version in force and the newest one installed."""
     with connect(registry) as client:
-        found = client.send(Request("GET", "/api/rulesets", json_decoder(_Listing))).rulesets
+        rulesets = client.send(Request("GET", "/api/rulesets", json_decoder(_Listing))).rulesets
     if output is Output.JSON:
-        print_json(found)
+        print_json(rulesets)
         return
     rows = [
         {
@@ -42,7 +42,7 @@ def list_rulesets(registry: RegistryOptions, output: OutputOption = Output.TEXT)
             "newest": info.versions[-1].version,
             "looks at": info.versions[-1].summary,
         }
-        for info in found
+        for info in rulesets
     ]
     print_rows(output, ("format", "ruleset", "in force", "newest", "looks at"), rows)
 
@@ -65,13 +65,13 @@ def report(
     rows: list[ImpactRow] = []
     compared = 0
     with connect(registry) as client:
-        asked: ReportRequest | None = ReportRequest(schema_format, ruleset, everywhere)
-        while asked is not None:
-            body = encode_body(asked)
+        request: ReportRequest | None = ReportRequest(schema_format, ruleset, everywhere)
+        while request is not None:
+            body = encode_body(request)
             page = client.send(Request("POST", "/api/rulesets/report", json_decoder(ReportPage), body=body, media=JSON))
             rows += page.rows
             compared += page.compared
-            asked = msgspec.structs.replace(asked, after=page.next) if page.next is not None else None
+            request = msgspec.structs.replace(request, after=page.next) if page.next is not None else None
     if output is Output.JSON:
         print_json(rows)
         return

@@ -97,11 +97,11 @@ def register(
         except Incompatible as refusal:
             _print_refusal(client, subject, schema, refusal, everything=all_findings)
             raise typer.Exit(1) from refusal
-        found = _find_registered(client, subject, schema, registered, normalize=normalize)
+        registration = _find_registered(client, subject, schema, registered, normalize=normalize)
     if output is Output.JSON:
-        print_json(found)
+        print_json(registration)
     else:
-        typer.echo(f"{subject} version {found.version}, id {found.id}")
+        typer.echo(f"{subject} version {registration.version}, id {registration.id}")
 
 
 @app.command("list")
@@ -114,10 +114,10 @@ def list_versions(
 ) -> None:
     """List the versions of a subject with their ids."""
     with connect(registry) as client:
-        found = [
+        versions = [
             client.version(subject, number, deleted=deleted) for number in client.versions(subject, deleted=deleted)
         ]
-    rows = [{"version": row.version, "id": row.id, "type": row.schema_type} for row in found]
+    rows = [{"version": row.version, "id": row.id, "type": row.schema_type} for row in versions]
     print_rows(output, ("version", "id", "type"), rows)
 
 
@@ -149,15 +149,15 @@ def get(
         check_target(to, force=force)
         if subject is None:
             assert schema_id is not None
-            found = client.schema_by_id(schema_id)
+            schema = client.schema_by_id(schema_id)
         else:
-            found = client.version(subject, parse_version(version or "latest"))
+            schema = client.version(subject, parse_version(version or "latest"))
     if output is Output.JSON:
-        print_json(found)
+        print_json(schema)
     elif to is not None:
-        write_text(to, found.text)
+        write_text(to, schema.text)
     else:
-        _print_schema(found.text)
+        _print_schema(schema.text)
 
 
 def parse_version(text: str) -> Version:

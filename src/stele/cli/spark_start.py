@@ -62,14 +62,14 @@ def start_spark(name: str, cores: int = 2, **conf: str) -> SparkSession:
 def _redirect_stderr(log: Path) -> Iterator[None]:
     """Let processes that are started meanwhile write their standard error to a file."""
     sys.stderr.flush()
-    kept = os.dup(_STDERR)
+    saved_stderr = os.dup(_STDERR)
     with log.open("ab") as file:
         os.dup2(file.fileno(), _STDERR)
     try:
         yield
     finally:
-        os.dup2(kept, _STDERR)
-        os.close(kept)
+        os.dup2(saved_stderr, _STDERR)
+        os.close(saved_stderr)
 
 
 def _last_line(log: Path) -> str:

@@ -62,7 +62,7 @@ def sql(
     they arrive, until Ctrl-C. Exit code 2 when a statement fails.
     """
     with exit_on_error():
-        settings = dict(_parse_setting(said) for said in conf or ())
+        settings = dict(_parse_setting(setting) for setting in conf or ())
         texts = [*(read_text(path) for path in file or ()), *(execute or ())]
         shell = not texts and sys.stdin.isatty()
         if not texts and not shell:
@@ -86,21 +86,21 @@ def sql(
             spark.stop()
 
 
-def _parse_setting(said: str) -> tuple[str, str]:
-    name, equals, value = said.partition("=")
+def _parse_setting(setting: str) -> tuple[str, str]:
+    name, equals, value = setting.partition("=")
     if not name.strip() or not equals:
-        raise InvalidRequest(f"--conf {said!r}: write NAME=VALUE")
+        raise InvalidRequest(f"--conf {setting!r}: write NAME=VALUE")
     return name.strip(), value
 
 
-def _as_setting(found: Connection) -> str:
+def _as_setting(connection: Connection) -> str:
     """Return a registry as the setting `stele.registry`. Raises `InvalidRequest` for what the setting cannot hold."""
-    if found.token or found.token_url or found.ca or found.client_cert:
+    if connection.token or connection.token_url or connection.ca or connection.client_cert:
         raise InvalidRequest("stele sql can pass a user and a password on to Spark, but no token and no certificates")
-    if not found.user:
-        return ",".join(found.urls)
-    own = f"{quote(found.user, safe='')}:{quote(found.password, safe='')}@"
-    return ",".join(url.replace("://", f"://{own}", 1) for url in found.urls)
+    if not connection.user:
+        return ",".join(connection.urls)
+    own = f"{quote(connection.user, safe='')}:{quote(connection.password, safe='')}@"
+    return ",".join(url.replace("://", f"://{own}", 1) for url in connection.urls)
 
 
 def _check_statements(texts: Iterable[str]) -> None:
@@ -170,8 +170,8 @@ class StatementRunner:
                     self._follow_stream(df)
                 elif df.columns:
                     with show_job_progress(self._spark, "running the query"):
-                        found = self._take_rows(df)
-                    self._print_rows(found, head=True)
+                        rows = self._take_rows(df)
+                    self._print_rows(rows, head=True)
                 elif self._shape is RowShape.TEXT:
                     _write_lines(["ok"])
 
@@ -190,15 +190,15 @@ class StatementRunner:
 
         return take_first_rows(df, self._most)
 
-    def _print_rows(self, found: FirstRows, *, head: bool) -> None:
+    def _print_rows(self, rows: FirstRows, *, head: bool) -> None:
         from stele.spark.stream_sql.display import format_csv, format_json_lines, format_rows
 
         if self._shape is RowShape.JSON:
-            _write_lines(format_json_lines(found))
+            _write_lines(format_json_lines(rows))
         elif self._shape is RowShape.CSV:
-            _write_lines([format_csv(found, head=head).removesuffix("\n")] if head or found.rows else [])
-        elif head or found.rows:
-            _write_lines([format_rows(found, console.width)])
+            _write_lines([format_csv(rows, head=head).removesuffix("\n")] if head or rows.rows else [])
+        elif head or rows.rows:
+            _write_lines([format_rows(rows, console.width)])
 
     def _follow_stream(self, df: DataFrame) -> None:
         """Print the rows of a stream as they arrive, until there are no more or Ctrl-C."""

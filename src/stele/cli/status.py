@@ -163,8 +163,8 @@ def _print_status(status: RegistryStatus) -> None:
         _print_row("store", status.store)
     if status.counts:
         counts: dict[str, Any] = {name: f"{count:,}" for name, count in status.counts.items()}
-        said = "subjects {subjects}, versions {versions}, schemas {schemas}, schema ids {ids}"
-        _print_row("contents", said.format_map(counts))
+        template = "subjects {subjects}, versions {versions}, schemas {schemas}, schema ids {ids}"
+        _print_row("contents", template.format_map(counts))
         _print_row("log", f"position {counts['position']}")
     if status.dialects:
         _print_row("dialects", ", ".join(status.dialects))
@@ -180,5 +180,5 @@ def _describe_figures(figures: RequestFigures) -> str:
     )
 
 
-def _print_row(label: str, said: str | Text) -> None:
-    print_labelled(Text(label, "dim"), Text(said) if isinstance(said, str) else said, _LABEL_WIDTH)
+def _print_row(label: str, text: str | Text) -> None:
+    print_labelled(Text(label, "dim"), Text(text) if isinstance(text, str) else text, _LABEL_WIDTH)

@@ -78,13 +78,13 @@ def delete(
             what = subject if number is None else f"version {number} of {subject}"
             require_confirmation(f"Remove {what} and the text of its schemas for good?", yes=yes)
         if number is None:
-            gone = client.delete_subject(subject, permanent=permanent)
+            deleted_versions = client.delete_subject(subject, permanent=permanent)
         else:
-            gone = [client.delete_version(subject, number, permanent=permanent)]
+            deleted_versions = [client.delete_version(subject, number, permanent=permanent)]
     if output is Output.JSON:
-        print_json(gone)
+        print_json(deleted_versions)
         return
-    versions = f"version{'s' * (len(gone) != 1)} {', '.join(map(str, gone))}"
+    versions = f"version{'s' * (len(deleted_versions) != 1)} {', '.join(map(str, deleted_versions))}"
     if permanent:
         typer.echo(f"removed {subject} {versions} for good")
     else:

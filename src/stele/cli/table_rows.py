@@ -59,11 +59,11 @@ def _print_table(config: PipelineConfig, name: str, limit: int, output: Output) 
     from stele.spark.pipeline.table_reader import read_table_head
     from stele.spark.stream_sql.display import FirstRows, format_json_lines, format_rows
 
-    found = FirstRows(*read_table_head(config, name, limit, start_spark))
+    rows = FirstRows(*read_table_head(config, name, limit, start_spark))
     if output is Output.JSON:
-        print_json([msgspec.Raw(line.encode()) for line in format_json_lines(found)])
+        print_json([msgspec.Raw(line.encode()) for line in format_json_lines(rows)])
     else:
-        sys.stdout.write(f"{format_rows(found, console.width)}\n")
+        sys.stdout.write(f"{format_rows(rows, console.width)}\n")
 
 
 def _print_hint(file: Path, name: str) -> None:

@@ -103,8 +103,8 @@ def _print_report(dump: Dump, left: Comparison, refusals: list[Refusal], *, plan
         console.print(f"… and {len(left.differences) - _ROWS} more", highlight=False)
     print_refusals(refusals)
     counts = ", ".join(f"{kind}: {count}" for kind, count in left.counts.items()) if planned else ""
-    said = f"{len(left.differences)} differences" if left.differences else "no difference"
-    console.print(f"{left.same} of {len(dump.versions)} versions are there; {counts or said}", highlight=False)
+    summary = f"{len(left.differences)} differences" if left.differences else "no difference"
+    console.print(f"{left.same} of {len(dump.versions)} versions are there; {counts or summary}", highlight=False)
 
 
 def print_notes(dump: Dump) -> None:

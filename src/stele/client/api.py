@@ -48,8 +48,8 @@ class Endpoint(Generic[P, T]):
 
         @wraps(self._build)
         def method(*args: P.args, **kwargs: P.kwargs) -> Any:
-            asked = self._build(*args, **kwargs)
-            return client.send(asked) if isinstance(asked, Request) else client.run(asked)
+            operation = self._build(*args, **kwargs)
+            return client.send(operation) if isinstance(operation, Request) else client.run(operation)
 
         return method
 

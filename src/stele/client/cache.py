@@ -73,8 +73,8 @@ class AnswerCache:
             if effect is Effect.DELETE:
                 self._answers.clear()
             else:
-                kept = {key: entry for key, entry in self._answers.items() if entry[0] == inf}
-                self._answers = OrderedDict(kept)
+                immutable_entries = {key: entry for key, entry in self._answers.items() if entry[0] == inf}
+                self._answers = OrderedDict(immutable_entries)
 
     def clear(self) -> None:
         """Forget everything."""

@@ -102,8 +102,8 @@ def read_failure(
     else:
         if isinstance(answer, dict):
             own = answer.get("error")  # Stele's own API wraps its problem
-            said = own if isinstance(own, dict) else answer
-            error_code, message = said.get("error_code"), said.get("message")
+            members = own if isinstance(own, dict) else answer
+            error_code, message = members.get("error_code"), members.get("message")
         elif isinstance(answer, str):
             message = answer
     return RequestFailure(

@@ -92,9 +92,9 @@ class Retry:
     cap: float = 20.0
     jitter: Callable[[], float] = random.random
 
-    def pause(self, number: int, asked: float) -> float:
-        """Seconds before round number + 1; asked is what a server wanted, 0 when none did."""
-        return min(self.cap, max(asked, self.jitter() * self.base * 2.0 ** min(number, _DOUBLINGS)))
+    def pause(self, number: int, retry_after: float) -> float:
+        """Seconds before round number + 1; retry_after is what a server wanted, 0 when none did."""
+        return min(self.cap, max(retry_after, self.jitter() * self.base * 2.0 ** min(number, _DOUBLINGS)))
 
 
 class ServerOrder:

@@ -106,13 +106,13 @@ def events(
 def schema_texts(digests: Iterable[str]) -> Workflow[dict[str, bytes]]:
     # GET /api/texts?sha256
     """Registered texts by their SHA-256 in hexadecimal; what was purged is left out."""
-    found: dict[str, bytes] = {}
+    texts: dict[str, bytes] = {}
     left = list(dict.fromkeys(digests))
     while left:
         answer = yield _some_texts(left[:MOST_TEXTS])
-        found |= {row.sha256: row.base64 or (row.text or "").encode() for row in answer.texts}
+        texts |= {row.sha256: row.base64 or (row.text or "").encode() for row in answer.texts}
         left = [*answer.omitted, *left[MOST_TEXTS:]]
-    return found
+    return texts
 
 
 def _some_texts(digests: Sequence[str]) -> Request[_Texts]:

@@ -86,11 +86,11 @@ class OAuthClientCredentials(httpx.Auth):
 
     def _take_token(self, answer: httpx.Response) -> None:
         try:
-            given = msgspec.json.decode(answer.content, type=_TokenAnswer, strict=False)
+            token = msgspec.json.decode(answer.content, type=_TokenAnswer, strict=False)
         except msgspec.DecodeError:
             raise RegistryUnreachable(
                 f"{self._token_url} gave no token to {self._client[0]}: it answered {answer.status_code}"
             ) from None
-        self._token = given.access_token
-        life = _LIFE_SECONDS if given.expires_in is None else given.expires_in
+        self._token = token.access_token
+        life = _LIFE_SECONDS if token.expires_in is None else token.expires_in
         self._renew_at = time.monotonic() + life * _RENEWED_AFTER

@@ -113,8 +113,8 @@ def escape_name(name: str) -> str:
 
 def build_query(parameters: Mapping[str, ParamValue]) -> str:
     """Return a query string in the order given."""
-    said = {key: value for key, value in parameters.items() if value is not None and value is not False}
-    return "&".join(f"{key}={'true' if value is True else escape_name(str(value))}" for key, value in said.items())
+    present = {key: value for key, value in parameters.items() if value is not None and value is not False}
+    return "&".join(f"{key}={'true' if value is True else escape_name(str(value))}" for key, value in present.items())
 
 
 def json_decoder(kind: type[T]) -> Callable[[bytes], T]:

@@ -65,8 +65,8 @@ def check(
     schema_format is Stele's name (`avro`, `protobuf`, `json`); against is oldest first; policy a word like BACKWARD or
     FULL_TRANSITIVE; ruleset one of the format's rule sets. Raises `UnknownFormat`, `UnknownPolicy`, `MalformedSchema`.
     """
-    said = {"format": schema_format, "schema": schema, "policy": policy, "ruleset": ruleset}
-    body = {key: value for key, value in said.items() if value is not None}
+    members = {"format": schema_format, "schema": schema, "policy": policy, "ruleset": ruleset}
+    body = {key: value for key, value in members.items() if value is not None}
     documents = {"references": list(references), "against": list(against)}
     return Request("POST", "/api/check", _check, body=encode_body(body | documents), media=JSON)
 

@@ -73,20 +73,20 @@ class SchemaSnapshot(msgspec.Struct, frozen=True, dict=True):
     def resolve(self, schema: int | UUID, *, context: str = "") -> ResolvedSchema:
         """See `SchemaSource`."""
         key = (context, schema) if isinstance(schema, int) else str(schema)
-        found = self._by_id.get(key)
-        if found is None:
+        resolved_schema = self._by_id.get(key)
+        if resolved_schema is None:
             raise ContentNotFound(str(schema))
-        return found
+        return resolved_schema
 
     def resolve_version(self, subject: str, number: Version = "latest") -> ResolvedSchema:
         """See `SchemaSource`."""
         versions = self._by_subject.get(subject)
         if versions is None:
             raise SubjectNotFound(subject)
-        found = versions.get(max(versions) if number == "latest" else number)
-        if found is None:
+        version = versions.get(max(versions) if number == "latest" else number)
+        if version is None:
             raise VersionNotFound(number)
-        return found
+        return version
 
     def resolve_metadata(self, subject: str, properties: Mapping[str, str]) -> ResolvedSchema:
         """See `SchemaSource`."""

@@ -85,14 +85,14 @@ _outlook = json_decoder(DeletionPreview)
 def usage(*, namespace: str | None = None, subject: str | None = None) -> Workflow[list[LocationUsage]]:
     # GET /api/usage?after&limit&namespace&subject
     """The last census of every place, by name; of a namespace or a subject, the places that hold its records."""
-    found: list[LocationUsage] = []
+    places: list[LocationUsage] = []
     after: str | None = None
     while True:
         parameters = build_query({"after": after, "limit": MOST_PLACES, "namespace": namespace, "subject": subject})
         answer = yield Request("GET", "/api/usage", _page, parameters, subject=subject or "")
-        found += answer.places
+        places += answer.places
         if answer.next is None:
-            return found
+            return places
         after = answer.next
 
 

@@ -29,17 +29,17 @@ def resolve(schema: int | UUID, *, context: str = "") -> Workflow[ResolvedSchema
     Raises `ContentNotFound`.
     """
     if isinstance(schema, UUID):
-        found = yield endpoints.schema_by_guid(schema)
+        registration = yield endpoints.schema_by_guid(schema)
     else:
-        found = yield endpoints.schema_by_id(schema, subject=qualify_subject("", context) or None)
-    return (yield from _resolve_registered(found, context))
+        registration = yield endpoints.schema_by_id(schema, subject=qualify_subject("", context) or None)
+    return (yield from _resolve_registered(registration, context))
 
 
 def resolve_version(subject: str, number: Version = "latest") -> Workflow[ResolvedSchema]:
     # GET /subjects/{subject}/versions/{version}
     """Return one version of a subject, by default the newest, and all it refers to."""
-    found = yield endpoints.version(subject, number)
-    return (yield from _resolve_registered(found, split_subject(subject).context))
+    version = yield endpoints.version(subject, number)
+    return (yield from _resolve_registered(version, split_subject(subject).context))
 
 
 def diff(subject: str, old: Version, new: Version = "latest") -> Workflow[SchemaComparison]:
@@ -53,8 +53,10 @@ def diff(subject: str, old: Version, new: Version = "latest") -> Workflow[Schema
     after = yield from resolve_version(subject, new)
     if before.schema_type != after.schema_type:
         raise InvalidRequest(f"version {old} is {before.schema_type}, {new} is {after.schema_type}: not comparable")
-    found: SchemaComparison = yield settings.diff(before.schema_type.lower(), _as_baseline(before), _as_baseline(after))
-    return found
+    comparison: SchemaComparison = yield settings.diff(
+        before.schema_type.lower(), _as_baseline(before), _as_baseline(after)
+    )
+    return comparison
 
 
 def _as_baseline(schema: ResolvedSchema) -> BaselineSchema:
@@ -67,8 +69,8 @@ def resolve_metadata(subject: str, properties: Mapping[str, str]) -> Workflow[Re
 
     Raises `ContentNotFound`.
     """
-    found = yield endpoints.latest_with_metadata(subject, properties)
-    return (yield from _resolve_registered(found, split_subject(subject).context))
+    version = yield endpoints.latest_with_metadata(subject, properties)
+    return (yield from _resolve_registered(version, split_subject(subject).context))
 
 
 def lineage(subject: str, schema: ResolvedSchema, number: int) -> Workflow[list[ResolvedSchema]]:
@@ -89,11 +91,11 @@ def lineage(subject: str, schema: ResolvedSchema, number: int) -> Workflow[list[
     own = [place.version for place in places if qualify_subject(place.subject, context) == subject]
     if not own:
         return []
-    found = []
+    schemas = []
     for version in versions_between((yield endpoints.versions(subject, deleted=True)), max(own), number):
         registered = yield endpoints.version(subject, version, deleted=True)
-        found.append((yield from _resolve_registered(registered, context)))
-    return found
+        schemas.append((yield from _resolve_registered(registered, context)))
+    return schemas
 
 
 def associated_subject(naming: AssociatedName, topic: str, field: RecordField, record: str = "") -> Workflow[str]:
@@ -105,12 +107,12 @@ def associated_subject(naming: AssociatedName, topic: str, field: RecordField, r
     """
     if not topic:
         raise InvalidName(topic, "names no subject: the naming strategy needs a topic")
-    found: list[Association] = []
+    associations: list[Association] = []
     with suppress(NotFound):
-        found = yield settings.associations(topic, naming.cluster, types=(field,))
-    if not found:
+        associations = yield settings.associations(topic, naming.cluster, types=(field,))
+    if not associations:
         return naming.fallback_subject(topic, field, record)
-    subjects = sorted({association.subject for association in found})
+    subjects = sorted({association.subject for association in associations})
     if len(subjects) > 1:
         raise InvalidName(topic, f"is associated with several subjects: {', '.join(subjects)}")
     return subjects[0]
@@ -148,19 +150,19 @@ def snapshot(*, subjects: Iterable[str] = (), ids: Iterable[int] = (), context: 
     return SchemaSnapshot(tuple(pinned))
 
 
-def _resolve_registered(found: RegisteredSchema, context: str) -> Workflow[ResolvedSchema]:
-    references = yield from _resolve_references(found.references, context)
+def _resolve_registered(registered: RegisteredSchema, context: str) -> Workflow[ResolvedSchema]:
+    references = yield from _resolve_references(registered.references, context)
     return ResolvedSchema(
-        found.text,
-        found.schema_type,
+        registered.text,
+        registered.schema_type,
         references,
-        id=found.id,
-        guid=found.guid,
-        subject=qualify_subject(found.subject, context) if found.subject else "",
-        version=found.version,
+        id=registered.id,
+        guid=registered.guid,
+        subject=qualify_subject(registered.subject, context) if registered.subject else "",
+        version=registered.version,
         context=context,
-        metadata=found.metadata,
-        rule_set=found.rule_set,
+        metadata=registered.metadata,
+        rule_set=registered.rule_set,
     )
 
 
@@ -185,8 +187,8 @@ def _resolve_references(references: Sequence[SchemaReference], context: str) -> 
         if len(seen) > MAX_REFERENCES:
             raise TooLarge(f"a schema refers to more than {MAX_REFERENCES} others")
         subject = qualify_subject(reference.subject, where)
-        found = yield endpoints.version(subject, reference.version, deleted=True)
-        bodies[reference.name] = found.text
+        version = yield endpoints.version(subject, reference.version, deleted=True)
+        bodies[reference.name] = version.text
         stack.append((reference, where, True))
-        stack += [(inner, split_subject(subject).context, False) for inner in reversed(found.references)]
+        stack += [(inner, split_subject(subject).context, False) for inner in reversed(version.references)]
     return texts

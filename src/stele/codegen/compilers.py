@@ -37,8 +37,8 @@ def get_compiler(language: str) -> Compiler:
     if language == PythonCompiler.language:
         return PythonCompiler()
     for point in entry_points(group=COMPILERS, name=language):
-        found: Compiler = point.load()()
-        return found
+        compiler: Compiler = point.load()()
+        return compiler
     known = ", ".join(sorted({PythonCompiler.language, *(point.name for point in entry_points(group=COMPILERS))}))
     raise InvalidRequest(f"no compiler for {language!r} is installed; there are compilers for {known}")
 

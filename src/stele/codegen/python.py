@@ -118,10 +118,12 @@ class _Module:
         taken = UniqueNames()
         for field in record.fields:
             name = taken.claim_name(_to_identifier(field.name))
-            told = self.render_annotation(field.type)
-            if (field.nullable or not field.required) and told not in {"Any", "None"}:
-                told += " | None"
-            yield f"{name}: {told}{self._render_default(field)}" + ("" if name == field.name else f"  # {field.name!a}")
+            annotation = self.render_annotation(field.type)
+            if (field.nullable or not field.required) and annotation not in {"Any", "None"}:
+                annotation += " | None"
+            yield f"{name}: {annotation}{self._render_default(field)}" + (
+                "" if name == field.name else f"  # {field.name!a}"
+            )
             if field.doc:
                 yield f'"""{_escape_doc(field.doc)}"""'
 
@@ -187,5 +189,5 @@ def _to_snake_case(name: str) -> str:
 
 def _escape_doc(text: str) -> str:
     """A text within triple quotes: nothing in it can end them."""
-    shown = " ".join("".join(char if char.isprintable() else " " for char in text).split())
-    return shown.replace("\\", "\\\\").replace('"', '\\"')
+    printable_text = " ".join("".join(char if char.isprintable() else " " for char in text).split())
+    return printable_text.replace("\\", "\\\\").replace('"', '\\"')

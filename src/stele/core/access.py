@@ -291,9 +291,11 @@ class _RulesByText:
         for length in self._lengths:
             if length > len(name):
                 return
-            found = self._rules.get(name[len(name) - length :] if self._at_end else name[:length])
-            if found is not None:
-                rows += [row for glob, row in found if glob is None or compile_glob(glob).fullmatch(name) is not None]
+            candidates = self._rules.get(name[len(name) - length :] if self._at_end else name[:length])
+            if candidates is not None:
+                rows += [
+                    row for glob, row in candidates if glob is None or compile_glob(glob).fullmatch(name) is not None
+                ]
 
 
 class _RulesByName:

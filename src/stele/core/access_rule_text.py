@@ -230,11 +230,11 @@ def _split_words(text: str) -> list[str]:
         if text[position].isspace():
             position += 1
             continue
-        found = _WORD.match(text, position)
-        if found is None:
+        match = _WORD.match(text, position)
+        if match is None:
             raise InvalidRequest(f"{text!r} has a double quote that nothing closes")
-        words.append(_unquote_word(found[0]))
-        position = found.end()
+        words.append(_unquote_word(match[0]))
+        position = match.end()
     return words
 
 

@@ -85,7 +85,7 @@ class RegisterSchema(msgspec.Struct, frozen=True):
     document None takes text, format and references of the newest active version (only attachments change).
     version_number and schema_id are explicit: version_number is None or the next one, schema_id is set in IMPORT mode
     only.
-    latest is a condition: the newest active version number the caller knows of (0: none).
+    expected_latest is a condition: the newest active version number the caller knows of (0: none).
     compared_seq is a condition: the caller compared the document with every version up to that record of the log, and
     none was the same schema; a later one that may be the same, spelt otherwise, fails the command.
     policy becomes the subject's own when the registration succeeds, and is the one that judges it.
@@ -143,7 +143,7 @@ class DeleteVersion(msgspec.Struct, frozen=True):
 class DeleteSubject(msgspec.Struct, frozen=True):
     """Delete all versions of a subject.
 
-    seen is as in `ChangeBindings`, of the subject; latest is as in `RegisterSchema`.
+    expected_bindings is as `expected` in `ChangeBindings`, of the subject; expected_latest is as in `RegisterSchema`.
     """
 
     key: SubjectKey
@@ -271,7 +271,7 @@ class RemoveBinding(msgspec.Struct, frozen=True):
 class ChangeBindings(msgspec.Struct, frozen=True):
     """Bind resources and end bindings, all or none.
 
-    seen is a condition: the bindings the caller decided on, that is all of the subjects bound to, and all of the
+    expected is a condition: the bindings the caller decided on, that is all of the subjects bound to, and all of the
     resources they are of by type and id; None takes whatever is there.
     """
 

@@ -64,10 +64,10 @@ class ContentTable(MutableMapping[bytes, Content]):
 
     def __getitem__(self, key: bytes) -> Content:
         """Raises KeyError for a digest that is not there."""
-        found = self.get(key)
-        if found is None:
+        content = self.get(key)
+        if content is None:
             raise KeyError(key)
-        return found
+        return content
 
     @overload
     def get(self, key: bytes, default: None = None, /) -> Content | None: ...
@@ -77,10 +77,10 @@ class ContentTable(MutableMapping[bytes, Content]):
 
     def get(self, key: bytes, default: Content | T | None = None, /) -> Content | T | None:
         """Return the content of a digest, default for one that is not there."""
-        found = self._added.get(key)
-        if found is None and (place := self._find_row(key)) is not None:
-            found = self._row[place]
-        return default if found is None else found
+        content = self._added.get(key)
+        if content is None and (place := self._find_row(key)) is not None:
+            content = self._row[place]
+        return default if content is None else content
 
     def __contains__(self, key: object) -> bool:
         return isinstance(key, bytes) and self.get(key) is not None

@@ -69,7 +69,7 @@ class DataRuleSet(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel
         """Raise `InvalidRuleSet` naming the first rule that is wrong."""
         if self.enable_at is not None and self.enable_at not in ENABLE_AT:
             raise InvalidRuleSet(f"enableAt must be one of {', '.join(ENABLE_AT)}, not {self.enable_at!r}")
-        seen: set[str] = set()
+        names: set[str] = set()
         phases = (
             (self.migration_rules, _MIGRATION_MODES, "Migration"),
             (self.domain_rules, _DATA_MODES, "Domain"),
@@ -79,9 +79,9 @@ class DataRuleSet(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel
             for rule in rules or ():
                 _validate_rule(rule, modes, phase)
                 name = rule.name or ""
-                if name in seen:
+                if name in names:
                     raise InvalidRuleSet(f"Found rule with duplicate name '{name}'")
-                seen.add(name)
+                names.add(name)
 
 
 def _validate_rule(rule: DataRule, modes: tuple[str, ...], phase: str) -> None:

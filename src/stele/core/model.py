@@ -182,20 +182,24 @@ class Content(msgspec.Struct, gc=False):
     @property
     def sha(self) -> bytes:
         """SHA-256 of the text."""
-        held = self.text_or_handle
-        return self.packed_texts.get_end_of_tag(held, SHA_BYTES) if isinstance(held, int) else held.sha
+        text_or_handle = self.text_or_handle
+        return (
+            self.packed_texts.get_end_of_tag(text_or_handle, SHA_BYTES)
+            if isinstance(text_or_handle, int)
+            else text_or_handle.sha
+        )
 
     @property
     def format(self) -> str:
         """The language."""
-        kept = self.format_and_twin
-        return kept if isinstance(kept, str) else kept.format
+        format_and_twin = self.format_and_twin
+        return format_and_twin if isinstance(format_and_twin, str) else format_and_twin.format
 
     @property
     def same_text_in_other_format(self) -> Content | None:
         """What the same text is in a further language."""
-        kept = self.format_and_twin
-        return None if isinstance(kept, str) else kept.twin
+        format_and_twin = self.format_and_twin
+        return None if isinstance(format_and_twin, str) else format_and_twin.twin
 
     def join_format(self, twin: Content | None) -> str | FormatAndTwin:
         """Return what `format_and_twin` is with another twin."""
@@ -322,8 +326,8 @@ class Version(msgspec.Struct, gc=False):
     @property
     def kind(self) -> SchemaKind:
         """Format and type."""
-        kept = self.kind_or_type
-        return SchemaKind(self.schema.content.format, kept) if isinstance(kept, str) else kept
+        kind_or_type = self.kind_or_type
+        return SchemaKind(self.schema.content.format, kind_or_type) if isinstance(kind_or_type, str) else kind_or_type
 
     @property
     def record_id(self) -> int:
@@ -409,8 +413,8 @@ class Subject(msgspec.Struct, gc=False):
     @property
     def versions(self) -> Sequence[Version]:
         """Its versions in ascending order; to be read only."""
-        kept = self.stored_versions
-        return kept if isinstance(kept, list) else () if kept is None else (kept,)
+        versions = self.stored_versions
+        return versions if isinstance(versions, list) else () if versions is None else (versions,)
 
     @property
     def uid(self) -> int:

@@ -65,11 +65,11 @@ def settings_for(state: State, level: SettingsLevel) -> Settings:
     namespace = None if level.namespace is None else state.namespaces.get(level.namespace)
     if namespace is None or not namespace.settings:  # nothing is set below the registry
         return state.settings or NO_SETTINGS
-    found = [own for place in _levels_upwards(level) if (own := state.settings_at(place)) is not None]
-    if len(found) < 2:  # the commonest cases by far
-        return found[0] if found else NO_SETTINGS
+    layers = [own for place in _levels_upwards(level) if (own := state.settings_at(place)) is not None]
+    if len(layers) < 2:  # the commonest cases by far
+        return layers[0] if layers else NO_SETTINGS
     merged: dict[str, object] = {}
-    for own in found:
+    for own in layers:
         merged = {**asdict(own), **{name: value for name, value in merged.items() if value is not None}}
     return Settings(**merged)  # type: ignore[arg-type]  # asdict gives the members back under their names
 
@@ -157,46 +157,46 @@ def get_version(
     if subject is None or not subject.versions:
         raise SubjectNotFound(key.name)
     if version_number is None:
-        found = next((v for v in reversed(subject.versions) if v.state in states), None)
-        if found is None:
+        version = next((v for v in reversed(subject.versions) if v.state in states), None)
+        if version is None:
             raise VersionNotFound("latest")
-        return found
-    found = find_version(subject, version_number)
-    if found is None or found.state not in states:
+        return version
+    version = find_version(subject, version_number)
+    if version is None or version.state not in states:
         raise VersionNotFound(version_number)
-    return found
+    return version
 
 
 def list_subjects(
     state: State, namespaces: Iterable[Namespace], states: frozenset[VersionState] = ACTIVE_ONLY
 ) -> list[Subject]:
     """Subjects with at least one version of those states, sorted by namespace and name."""
-    found = [
+    subjects = [
         subject
         for namespace in namespaces
         for subject in namespace.subjects.values()
         if any(row.state in states for row in subject.versions)
     ]
-    return sorted(found, key=lambda subject: subject.key)
+    return sorted(subjects, key=lambda subject: subject.key)
 
 
 def visible_namespaces(state: State) -> list[Namespace]:
     """Namespaces that were not deleted and hold or once held something; the default one always; sorted by name."""
-    shown = [
+    namespaces = [
         s
         for s in state.namespaces.values()
         if not s.hidden and (not s.name or s.explicit or s.highest_schema_id or s.subjects)
     ]
-    return sorted(shown, key=lambda namespace: namespace.name)
+    return sorted(namespaces, key=lambda namespace: namespace.name)
 
 
 def get_schema_entry(state: State, namespace: str, schema_id: int) -> SchemaEntry:
     """Return what a schema id stands for. Raises `ContentNotFound`."""
     place = state.namespaces.get(namespace)
-    found = None if place is None else place.schema_entries.get(schema_id)
-    if found is None:
+    entry = None if place is None else place.schema_entries.get(schema_id)
+    if entry is None:
         raise ContentNotFound(schema_id)
-    return found
+    return entry
 
 
 def list_referrers(
@@ -218,10 +218,10 @@ def _uid_index(state: State) -> dict[int, Version]:
 def get_version_by_record_id(state: State, number: int) -> Version:
     """Return the version with that record id, of a closed incarnation too. Raises `ContentNotFound`."""
     subject = find_incarnation(state, number >> RECORD_ID_VERSION_BITS)
-    found = None if subject is None else find_version(subject, number & (1 << RECORD_ID_VERSION_BITS) - 1)
-    if found is None:
+    version = None if subject is None else find_version(subject, number & (1 << RECORD_ID_VERSION_BITS) - 1)
+    if version is None:
         raise ContentNotFound(number)
-    return found
+    return version
 
 
 def find_incarnation(state: State, serial: int) -> Subject | None:
@@ -273,7 +273,9 @@ def find_last_version_by_origin(state: State, uri: str) -> Version | None:
 def _origin_index(state: State) -> dict[str, tuple[Version, ...]]:
     """Return all versions of each origin URI, deleted ones too, in the order of their registration."""
     versions = (version for subject in _all_subjects(state) for version in subject.versions)
-    named = [(found.origin_uri, each) for each in versions if (found := each.attributes) and found.origin_uri]
+    named = [
+        (attributes.origin_uri, each) for each in versions if (attributes := each.attributes) and attributes.origin_uri
+    ]
     index: dict[str, tuple[Version, ...]] = {}
     for uri, version in sorted(named, key=lambda pair: pair[1].seq):
         index[uri] = (*index.get(uri, ()), version)
@@ -317,14 +319,14 @@ def get_encoding(state: State, key: SubjectKey, number: int) -> tuple[Version, s
     if not known:
         raise SubjectNotFound(key.name)
     lists = (subject.encodings for subject in known if subject.encodings and 0 < number <= len(subject.encodings))
-    given = next((rows[number - 1] for rows in lists if rows[number - 1] != SKIPPED_ENCODING), None)
-    if given is None:
+    encoding = next((rows[number - 1] for rows in lists if rows[number - 1] != SKIPPED_ENCODING), None)
+    if encoding is None:
         raise EncodingNotFound(f"Encoding {number} not found.")
-    uid, codec = given
-    found = find_version_by_uid(state, uid)
-    if found is None:
+    uid, codec = encoding
+    version = find_version_by_uid(state, uid)
+    if version is None:
         raise EncodingNotFound(f"The version of encoding {number} was purged.")
-    return found, codec
+    return version, codec
 
 
 # --- bindings -------------------------------------------------------------------------------------------------------
@@ -357,7 +359,7 @@ def bindings_around(state: State, bindings: Iterable[Binding]) -> frozenset[Bind
     near = list(bindings)
     same = (state.bindings[row.key] for row in near if row.key in state.bindings)
     return frozenset(
-        (*same, *(found for row in near for place in row.index_keys for found in _bindings_at(state, place)))
+        (*same, *(binding for row in near for place in row.index_keys for binding in _bindings_at(state, place)))
     )
 
 
@@ -377,14 +379,14 @@ def resolve_references(
         return ()
     for reference in direct:
         _referenced_version(state, reference, states)
-    found: dict[tuple[str, bytes], None] = {}
+    texts: dict[tuple[str, bytes], None] = {}
     pending = [(reference, False) for reference in reversed(direct)]
     seen: set[tuple[str, str, str, int]] = set()
     while pending:
         reference, expanded = pending.pop()
         target = _referenced_version(state, reference, ACTIVE_OR_SOFT_DELETED)
         if expanded:
-            found[reference.name, target.content.sha] = None
+            texts[reference.name, target.content.sha] = None
             continue
         identity = (reference.name, reference.namespace, reference.subject, reference.version_number)
         if identity in seen:
@@ -392,7 +394,7 @@ def resolve_references(
         seen.add(identity)
         pending.append((reference, True))
         pending.extend((inner, False) for inner in reversed(target.schema.attachments.references))
-    return tuple(found)
+    return tuple(texts)
 
 
 def measure_reference_depth(state: State, references: Iterable[Reference]) -> int:
@@ -455,7 +457,7 @@ def find_equal_version(
     else:
         own = kind.format if equality is Equality.IDENTITY and kind is not None else None
         known = schemas_with_text(state, sha, own)
-    found = [
+    versions = [
         use
         for schema in known
         if schema.namespace == key.namespace
@@ -464,10 +466,10 @@ def find_equal_version(
         if use.state in states and (equality is not Equality.DIGEST or use.kind == kind)
     ]
     if equality is Equality.TEXT_AND_TYPE:
-        found = [use for use in found if _has_type(use, kind, media_type)]
+        versions = [use for use in versions if _has_type(use, kind, media_type)]
     if equality is Equality.IDENTITY:
-        return max(found, key=lambda use: use.version_number, default=None)
-    return min(found, key=lambda use: use.version_number, default=None)
+        return max(versions, key=lambda use: use.version_number, default=None)
+    return min(versions, key=lambda use: use.version_number, default=None)
 
 
 def _has_type(version: Version, kind: SchemaKind | None, media_type: str) -> bool:
@@ -505,12 +507,12 @@ def find_schema_id(
 
     It is the lowest one where an import brought several.
     """
-    found = (
+    entries = (
         g
         for g in schemas_with_text(state, sha, format_name)
         if g.namespace == namespace and g.attachments == attachments
     )
-    return min(found, key=lambda schema: schema.schema_id, default=None)
+    return min(entries, key=lambda schema: schema.schema_id, default=None)
 
 
 def inherit_attachments(state: State, key: SubjectKey, attachments: Attachments) -> Attachments:

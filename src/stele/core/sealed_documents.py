@@ -56,8 +56,8 @@ def read_seal(document: bytes | None) -> Seal | None:
 def take_members(document: bytes, names: Iterable[str]) -> bytes | None:
     """Return a JSON object of those members of a document that hold something; None when there are none."""
     members = _decoder.decode(document)
-    found = {name: members[name] for name in sorted(names) if bytes(members.get(name, b"")) not in _EMPTY}
-    return _encoder.encode(found) if found else None
+    subset = {name: members[name] for name in sorted(names) if bytes(members.get(name, b"")) not in _EMPTY}
+    return _encoder.encode(subset) if subset else None
 
 
 _EMPTY: Final = frozenset({b"", b"null", b"{}", b'""', b"[]"})

@@ -210,9 +210,15 @@ def _encode_batches(items: Iterable[T], row: Callable[[T], object]) -> list[byte
 
 def _dump_content(content_and_before: tuple[Content, Content | None]) -> _ContentRow:
     content, before = content_and_before
-    held = content.text_or_handle
+    text_or_handle = content.text_or_handle
     is_twin = before is not None and before.same_text_in_other_format is content
-    return content.format, held if isinstance(held, int) else (held.sha, held.digests, held.seq), is_twin
+    return (
+        content.format,
+        text_or_handle
+        if isinstance(text_or_handle, int)
+        else (text_or_handle.sha, text_or_handle.digests, text_or_handle.seq),
+        is_twin,
+    )
 
 
 def _dump_attachments(attachments: Attachments) -> _AttachmentRow:
@@ -327,9 +333,9 @@ def _load_pieces(head: _Head, pieces: _Pieces) -> State:
         column.frombytes(pieces.read(length))
     numbers = _SharedNumbers(len(state.packed_texts) + 1)
     contents = _load_contents(state, numbers, _decode_rows(pieces, head.contents, _contents), digests)
-    found = [_load_schema(state, numbers, contents, *row) for row in _decode_rows(pieces, head.schemas, _schemas)]
+    entries = [_load_schema(state, numbers, contents, *row) for row in _decode_rows(pieces, head.schemas, _schemas)]
     contents.clear()
-    _load_subjects(state, numbers, head, _decode_rows(pieces, head.subjects, _subjects), found)
+    _load_subjects(state, numbers, head, _decode_rows(pieces, head.subjects, _subjects), entries)
     return state
 
 
@@ -345,9 +351,11 @@ def _load_contents(
     contents: list[Content] = []
     first_ones: list[Content] = []
     packed_texts, intern_value = state.packed_texts, state.intern_value
-    for format_name, held, is_twin in rows:
-        kept = numbers.share(held) if isinstance(held, int) else UnpackedText(None, *held)
-        content = Content(packed_texts, kept, intern_value(format_name))
+    for format_name, stored_text, is_twin in rows:
+        text_or_handle = (
+            numbers.share(stored_text) if isinstance(stored_text, int) else UnpackedText(None, *stored_text)
+        )
+        content = Content(packed_texts, text_or_handle, intern_value(format_name))
         if is_twin:
             contents[-1].format_and_twin = contents[-1].join_format(content)
         else:
@@ -377,7 +385,7 @@ def _load_schema(
 
 
 def _load_subjects(
-    state: State, numbers: _SharedNumbers, head: _Head, found: Iterable[_SubjectRow], schemas: list[SchemaEntry]
+    state: State, numbers: _SharedNumbers, head: _Head, subject_rows: Iterable[_SubjectRow], schemas: list[SchemaEntry]
 ) -> None:
     # Long because it runs for every version: calls would take a third of the time of a start.
     details = [_load_details(state, row) for row in head.details]
@@ -386,7 +394,7 @@ def _load_subjects(
     referring: list[Version] = []
     reused: dict[int, SchemaEntry] = {}
     """Entries with several versions."""
-    for name_of_namespace, name, place, serial, details_number, highest, epoch, rows in found:
+    for name_of_namespace, name, place, serial, details_number, highest, epoch, rows in subject_rows:
         namespace, first_origin = namespaces[name_of_namespace], to_int(place, "big")
         shared_serial = numbers.share(serial)
         subject = Subject(namespace.name, name, first_origin, shared_serial, details[details_number], highest, epoch)

@@ -115,23 +115,39 @@ class State:
 
     def get_text(self, content: Content) -> bytes:
         """Return the raw bytes of a content; empty when they were purged."""
-        held = content.text_or_handle
-        return self.packed_texts.get_text(held) if isinstance(held, int) else held.text or b""
+        text_or_handle = content.text_or_handle
+        return (
+            self.packed_texts.get_text(text_or_handle)
+            if isinstance(text_or_handle, int)
+            else text_or_handle.text or b""
+        )
 
     def get_text_length(self, content: Content) -> int:
         """Return the length of a content in bytes; 0 when it was purged."""
-        held = content.text_or_handle
-        return self.packed_texts.get_length(held) if isinstance(held, int) else len(held.text or b"")
+        text_or_handle = content.text_or_handle
+        return (
+            self.packed_texts.get_length(text_or_handle)
+            if isinstance(text_or_handle, int)
+            else len(text_or_handle.text or b"")
+        )
 
     def get_digests(self, content: Content) -> bytes:
         """Return the packed digests of a content (see `digests`)."""
-        held = content.text_or_handle
-        return self.packed_texts.get_tag(held)[: _SEQ_PLACE.start] if isinstance(held, int) else held.digests
+        text_or_handle = content.text_or_handle
+        return (
+            self.packed_texts.get_tag(text_or_handle)[: _SEQ_PLACE.start]
+            if isinstance(text_or_handle, int)
+            else text_or_handle.digests
+        )
 
     def get_seq(self, content: Content) -> int:
         """Return the log record that has the text."""
-        held = content.text_or_handle
-        return int.from_bytes(self.packed_texts.get_tag(held)[_SEQ_PLACE], "big") if isinstance(held, int) else held.seq
+        text_or_handle = content.text_or_handle
+        return (
+            int.from_bytes(self.packed_texts.get_tag(text_or_handle)[_SEQ_PLACE], "big")
+            if isinstance(text_or_handle, int)
+            else text_or_handle.seq
+        )
 
     def settings_at(self, level: SettingsLevel) -> Settings | None:
         """Return the settings attached to exactly this level."""
@@ -247,12 +263,12 @@ class State:
         texts: list[bytes] = []
         size = 0
         for content in self.loose:
-            held = content.text_or_handle
-            if isinstance(held, int) or held.text is None:  # purged meanwhile
+            text_or_handle = content.text_or_handle
+            if isinstance(text_or_handle, int) or text_or_handle.text is None:  # purged meanwhile
                 continue
             block.append(content)
-            texts.append(held.text)
-            size += len(held.text)
+            texts.append(text_or_handle.text)
+            size += len(text_or_handle.text)
             if size >= BLOCK_BYTES:
                 self._pack_block(block, texts)
                 block, texts, size = [], [], 0
@@ -266,8 +282,8 @@ class State:
         """Whether the loose texts may be enough for a block; looks only at those it has not seen before."""
         count, size = self._measured if self._measured[0] <= len(self.loose) else (0, 0)
         for content in islice(self.loose, count, None):
-            held = content.text_or_handle
-            size += 0 if isinstance(held, int) else len(held.text or b"")
+            text_or_handle = content.text_or_handle
+            size += 0 if isinstance(text_or_handle, int) else len(text_or_handle.text or b"")
         self._measured = (len(self.loose), size)
         return size >= BLOCK_BYTES
 

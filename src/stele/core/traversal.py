@@ -48,20 +48,20 @@ def list_formats_of_text(content: Content | None) -> Iterator[Content]:
 
 def list_entries(content: Content) -> list[SchemaEntry]:
     """Return every schema id of a content, in all namespaces, newest first."""
-    found, schema = [], content.newest_entry
+    entries, schema = [], content.newest_entry
     while schema is not None:
-        found.append(schema)
+        entries.append(schema)
         schema = schema.older_entry
-    return found
+    return entries
 
 
 def list_versions_of_entry(schema: SchemaEntry) -> list[Version]:
     """Return every version a schema id stands for, newest first."""
-    found, version = [], schema.newest_version
+    versions, version = [], schema.newest_version
     while version is not None:
-        found.append(version)
+        versions.append(version)
         version = version.older_version
-    return found
+    return versions
 
 
 def find_creator(version: Version) -> str:
@@ -73,12 +73,12 @@ def list_versions_in_subject(subject: Subject | None, schema: SchemaEntry) -> li
     """Return the versions of a subject that a schema id stands for, ascending, by the shorter way to them."""
     if subject is None:
         return []
-    found: list[Version] = []
+    versions: list[Version] = []
     use = schema.newest_version
     for _ in subject.versions:
         if use is None:
-            return sorted(found, key=lambda row: row.version_number)
+            return sorted(versions, key=lambda row: row.version_number)
         if use.subject is subject:
-            found.append(use)
+            versions.append(use)
         use = use.older_version
     return [row for row in subject.versions if row.schema is schema]

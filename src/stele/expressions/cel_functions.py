@@ -62,8 +62,8 @@ def format_text(pattern: str, values: list[Any]) -> Any:
     """
     rest = list(values)
 
-    def print_value(found: re.Match[str]) -> str:
-        digits, letter = found.groups()
+    def print_value(match: re.Match[str]) -> str:
+        digits, letter = match.groups()
         if letter is None:
             return "%"
         if not rest:

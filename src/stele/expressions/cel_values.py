@@ -36,10 +36,10 @@ def to_cel(value: Any) -> Any:
         case Message():
             return _convert_message(value)
         case dict():
-            made = celtypes.MapType()
+            entries = celtypes.MapType()
             for key, item in value.items():
-                made[celtypes.StringType(key)] = to_cel(item)
-            return made
+                entries[celtypes.StringType(key)] = to_cel(item)
+            return entries
         case list():
             return celtypes.ListType([to_cel(item) for item in value])
         case str():
@@ -99,7 +99,7 @@ def from_cel(value: Any) -> Any:
 class _Presence(threading.local):
     """Whether the thread is inside `has()`, where a field that is not set is absent instead of its default."""
 
-    asked = False
+    is_asked = False
 
 
 _presence: Final = _Presence()
@@ -108,11 +108,11 @@ _presence: Final = _Presence()
 @contextmanager
 def asking_presence() -> Iterator[None]:
     """The inside of `has()`."""
-    before, _presence.asked = _presence.asked, True
+    before, _presence.is_asked = _presence.is_asked, True
     try:
         yield
     finally:
-        _presence.asked = before
+        _presence.is_asked = before
 
 
 class MessageMap(celtypes.MapType):
@@ -129,7 +129,7 @@ class MessageMap(celtypes.MapType):
         field = _descriptor_of(self._message).fields_by_name[str(key)]
         if _is_set(self._message, field):
             return super().__getitem__(key)
-        if _presence.asked:
+        if _presence.is_asked:
             raise KeyError(key)
         if field.message_type is not None and not field.is_repeated:
             return None if field.message_type.full_name in _WRAPPED else to_cel(getattr(self._message, field.name))
@@ -144,11 +144,11 @@ class MessageMap(celtypes.MapType):
         kind = field.message_type
         if kind is None or not kind.GetOptions().map_entry:
             return celtypes.ListType([field_to_cel(item, field) for item in value])
-        made = celtypes.MapType()
+        entries = celtypes.MapType()
         keys, values = kind.fields_by_name["key"], kind.fields_by_name["value"]
         for key in value:
-            made[field_to_cel(key, keys)] = field_to_cel(value[key], values)
-        return made
+            entries[field_to_cel(key, keys)] = field_to_cel(value[key], values)
+        return entries
 
 
 def _descriptor_of(message: Message) -> Descriptor:

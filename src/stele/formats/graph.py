@@ -16,7 +16,7 @@ def strongly_connected(nodes: Iterable[N], edges: Callable[[N], Iterable[N]]) ->
     number: dict[N, int] = {}
     low: dict[N, int] = {}
     open_: dict[N, None] = {}
-    found: list[list[N]] = []
+    components: list[list[N]] = []
     for start in nodes:
         if start in number:
             continue
@@ -38,8 +38,8 @@ def strongly_connected(nodes: Iterable[N], edges: Callable[[N], Iterable[N]]) ->
                 if trail:
                     low[trail[-1][0]] = min(low[trail[-1][0]], low[node])
                 if low[node] == number[node]:
-                    found += _pop_component(node, open_, edges)
-    return sorted(found, key=lambda group: number[group[0]])
+                    components += _pop_component(node, open_, edges)
+    return sorted(components, key=lambda group: number[group[0]])
 
 
 def _pop_component(root: N, open_: dict[N, None], edges: Callable[[N], Iterable[N]]) -> list[list[N]]:

@@ -131,8 +131,8 @@ def lint_schema(
     LINT_INCOMPLETE is reported whatever was asked for. Raises `UnknownRule`.
     """
     wanted = None if rules is None else require_known_rules(fmt, rules) | {"LINT_INCOMPLETE"}
-    found = fmt.lint(parsed, before) if isinstance(fmt, Lintable) else _lint_fields(fmt, parsed, before)
-    return [finding for finding in found if wanted is None or finding.rule in wanted]
+    findings = fmt.lint(parsed, before) if isinstance(fmt, Lintable) else _lint_fields(fmt, parsed, before)
+    return [finding for finding in findings if wanted is None or finding.rule in wanted]
 
 
 class LintReport:
@@ -151,16 +151,16 @@ class LintReport:
         why: str,
         fix: str,
         *,
-        shown: str = "",
+        current: str = "",
         before: str = "",
         ignored: frozenset[str] = _NOTHING,
     ) -> None:
-        """Note an objection, unless the author silenced the rule there; shown and before are what stands there."""
+        """Note an objection, unless the author silenced the rule there; current and before are what stands there."""
         if rule in ignored:
             return
         self._counts[rule] += 1
         if self._counts[rule] <= MAX_FINDINGS:
-            finding = Finding(rule, path, shorten_text(shown), shorten_text(before), why, fix, level=Severity.WARNING)
+            finding = Finding(rule, path, shorten_text(current), shorten_text(before), why, fix, level=Severity.WARNING)
             self._found.append(finding)
 
     def count_declaration(self) -> bool:
@@ -183,16 +183,16 @@ class LintReport:
 
     def list_findings(self, root: str) -> list[Finding]:
         """Return all findings; the last ones say, at the path of the root, what was left out."""
-        found = list(self._found)
+        findings = list(self._found)
         for rule, count in self._counts.items():
             if count > MAX_FINDINGS:
                 why = f"{count - MAX_FINDINGS} more findings of this rule are left out."
-                found.append(Finding(rule, root, why=why, fix="Mend the ones listed first.", level=Severity.WARNING))
+                findings.append(Finding(rule, root, why=why, fix="Mend the ones listed first.", level=Severity.WARNING))
         if self._places > MAX_DECLARATIONS:
             why = f"Only the first {MAX_DECLARATIONS} declarations of the schema were looked at."
             fix = "Split the schema into smaller ones."
-            found.append(Finding("LINT_INCOMPLETE", root, why=why, fix=fix, level=Severity.WARNING))
-        return found
+            findings.append(Finding("LINT_INCOMPLETE", root, why=why, fix=fix, level=Severity.WARNING))
+        return findings
 
 
 # --- what the rules of several languages do the same way ------------------------------------------------------------
@@ -217,7 +217,7 @@ def check_name(
         first = next(iter(styles))
         fix = f"Call it {restyle_name(name, first)}."
         notes.add_finding(
-            "NAMING", path, f"The name of {what} is not {' or '.join(styles)}.", fix, shown=name, ignored=ignored
+            "NAMING", path, f"The name of {what} is not {' or '.join(styles)}.", fix, current=name, ignored=ignored
         )
 
 
@@ -252,7 +252,7 @@ def report_case_clashes(
         other = first.setdefault(name.lower(), name)
         if other != name:
             why = f"The {what} {other!r} and {name!r} are one and the same column to Spark and most table formats."
-            notes.add_finding("CASE_CLASH", path, why, f"Rename {name!r}.", shown=name, ignored=ignored)
+            notes.add_finding("CASE_CLASH", path, why, f"Rename {name!r}.", current=name, ignored=ignored)
 
 
 def report_recursion(notes: LintReport, rule: str, path: str, members: Iterable[str], ignored: frozenset[str]) -> None:
@@ -265,7 +265,7 @@ def report_recursion(notes: LintReport, rule: str, path: str, members: Iterable[
     else:
         why = f"{first} demands itself{more}: no finite value of it exists."
         fix = "Make one step of the circle optional."
-    notes.add_finding(rule, path, why, fix, shown=first, ignored=ignored)
+    notes.add_finding(rule, path, why, fix, current=first, ignored=ignored)
 
 
 def ignored_rules(value: object) -> frozenset[str]:
@@ -276,8 +276,8 @@ def ignored_rules(value: object) -> frozenset[str]:
 
 def ignored_rules_in_comment(comment: str) -> frozenset[str]:
     """Return the rules that a comment silences."""
-    found = [names for line in _DIRECTIVE.findall(comment) for names in re.split(r"[,\s]+", line) if names]
-    return frozenset(found) if found else _NOTHING
+    rules = [names for line in _DIRECTIVE.findall(comment) for names in re.split(r"[,\s]+", line) if names]
+    return frozenset(rules) if rules else _NOTHING
 
 
 def has_explanation(comment: str) -> bool:
@@ -303,7 +303,7 @@ def _lint_fields(fmt: Format[Any], parsed: Parsed, before: Parsed | None) -> lis
             report_missing_doc(notes, field.path, f"The field {name!r}", "Document the field.", _NOTHING)
         if known_before is not None and field.path not in known_before and field.default is None:
             why = "The field is new and has no default, so data written before has no value for it."
-            notes.add_finding("FIELD_DEFAULT", field.path, why, "Give the field a default.", shown=field.type)
+            notes.add_finding("FIELD_DEFAULT", field.path, why, "Give the field a default.", current=field.type)
     for scope, names in scopes.items():
         report_case_clashes(notes, dict.fromkeys(names), scope, _NOTHING)
     return notes.list_findings("")

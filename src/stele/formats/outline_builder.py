@@ -65,12 +65,12 @@ class OutlineBuilder:
             self.nodes.append(OutlineNode(TRUNCATED, TRUNCATED, {"listed": str(len(self.nodes))}))
 
     def _claim_path(self, path: str) -> str:
-        found, number = path, 1
-        while found in self._paths:
+        candidate, number = path, 1
+        while candidate in self._paths:
             number += 1
-            found = f"{path}#{number}"
-        self._paths.add(found)
-        return found
+            candidate = f"{path}#{number}"
+        self._paths.add(candidate)
+        return candidate
 
 
 def shorten_with_digest(text: str) -> str:

@@ -43,32 +43,32 @@ class CharSet:
         return charset_of([*self.ranges, *other.ranges])
 
     def __and__(self, other: CharSet) -> CharSet:
-        found = []
+        ranges = []
         mine, theirs = 0, 0
         while mine < len(self.ranges) and theirs < len(other.ranges):
             low = max(self.ranges[mine][0], other.ranges[theirs][0])
             high = min(self.ranges[mine][1], other.ranges[theirs][1])
             if low <= high:
-                found.append((low, high))
+                ranges.append((low, high))
             if self.ranges[mine][1] < other.ranges[theirs][1]:
                 mine += 1
             else:
                 theirs += 1
-        return CharSet(tuple(found))
+        return CharSet(tuple(ranges))
 
     def __sub__(self, other: CharSet) -> CharSet:
         return self & other.complement()
 
     def complement(self) -> CharSet:
         """Return every other code point."""
-        found, start = [], 0
+        ranges, start = [], 0
         for low, high in self.ranges:
             if start < low:
-                found.append((start, low - 1))
+                ranges.append((start, low - 1))
             start = high + 1
         if start <= MAX_CODE_POINT:
-            found.append((start, MAX_CODE_POINT))
-        return CharSet(tuple(found))
+            ranges.append((start, MAX_CODE_POINT))
+        return CharSet(tuple(ranges))
 
     def sample_char(self) -> str:
         """Return the plainest character of the set."""
@@ -240,9 +240,9 @@ class PatternParser(ABC, Generic[T]):
 
     def _skip_text(self, text: str) -> bool:
         """Skip a text when it comes next; say whether it did."""
-        found = self._text.startswith(text, self._at)
-        self._at += len(text) * found
-        return found
+        is_next = self._text.startswith(text, self._at)
+        self._at += len(text) * is_next
+        return is_next
 
     def _enter_nesting(self) -> None:
         self._depth += 1

@@ -43,8 +43,8 @@ def get_format(name: str) -> Format[Any]:
         raise UnknownFormat(f"the format {name!r} ({point.value}) cannot be loaded: {error}") from error
     if not isinstance(getattr(loaded, "name", None), str):
         raise UnknownFormat(f"the format {name!r} ({point.value}) is no format: it has no name")
-    found: Format[Any] = loaded
-    return found
+    schema_format: Format[Any] = loaded
+    return schema_format
 
 
 def reload_formats() -> None:

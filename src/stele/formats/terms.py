@@ -183,22 +183,22 @@ class Algebra:
 
     def make_all(self, members: Iterable[tuple[Term, int, int | None]]) -> Term:
         """Return each member as often as it may, in any order."""
-        kept = [(part, 0 if part.nullable else low, high) for part, low, high in members if high != 0]
-        kept = [member for member in kept if member[0] is not self.empty]
-        if any(part is self.never and low for part, low, _ in kept):
+        remaining = [(part, 0 if part.nullable else low, high) for part, low, high in members if high != 0]
+        remaining = [member for member in remaining if member[0] is not self.empty]
+        if any(part is self.never and low for part, low, _ in remaining):
             return self.never
-        self.budget.spend_steps(len(kept))
-        if len(kept) <= 1:
-            return self.make_repeat(*kept[0]) if kept else self.empty
+        self.budget.spend_steps(len(remaining))
+        if len(remaining) <= 1:
+            return self.make_repeat(*remaining[0]) if remaining else self.empty
         # One order for one set of members, and the same one every time: members stand as they were first met.
-        kept.sort(key=lambda member: self._met.setdefault(member[0], len(self._met)))
+        remaining.sort(key=lambda member: self._met.setdefault(member[0], len(self._met)))
         term = Term(
             "all",
-            parts=tuple(part for part, _, _ in kept),
-            bounds=tuple((low, high) for _, low, high in kept),
-            nullable=all(low == 0 for _, low, _ in kept),
+            parts=tuple(part for part, _, _ in remaining),
+            bounds=tuple((low, high) for _, low, high in remaining),
+            nullable=all(low == 0 for _, low, _ in remaining),
         )
-        return self._intern_term(("all", tuple(kept)), term)
+        return self._intern_term(("all", tuple(remaining)), term)
 
     def make_open(self, body: Term, between: Term) -> Term:
         """Body with any number of the leaf between anywhere in it (open content of XSD 1.1)."""
@@ -221,11 +221,11 @@ class Algebra:
         known = self._steps.get(term)
         if known is None:
             self.budget.spend_steps()
-            found: dict[tuple[Any, Term], None] = {}
+            steps: dict[tuple[Any, Term], None] = {}
             for step in self._find_steps(term):
                 self.budget.spend_steps()
-                found[step] = None
-            known = self._steps[term] = tuple(found)
+                steps[step] = None
+            known = self._steps[term] = tuple(steps)
             self.remembered += len(known)
         return known
 

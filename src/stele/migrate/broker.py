@@ -127,13 +127,13 @@ def _create_topic(settings: dict[str, Any], topic: str) -> None:
 
 def _require_one_partition(kafka: Any, consumer: Any, topic: str) -> None:
     try:
-        found = consumer.list_topics(topic, timeout=_SECONDS).topics[topic]
+        metadata = consumer.list_topics(topic, timeout=_SECONDS).topics[topic]
     except kafka.KafkaException as error:
         raise StoreError(f"the broker does not answer: {error}") from None
-    if found.error is not None:
-        raise StoreError(f"topic {topic}: {found.error}")
-    if len(found.partitions) != 1:
-        raise InvalidRequest(f"topic {topic} has {len(found.partitions)} partitions; that of a registry has one")
+    if metadata.error is not None:
+        raise StoreError(f"topic {topic}: {metadata.error}")
+    if len(metadata.partitions) != 1:
+        raise InvalidRequest(f"topic {topic} has {len(metadata.partitions)} partitions; that of a registry has one")
 
 
 def _end_offsets(kafka: Any, consumer: Any, topic: str) -> tuple[int, int]:
@@ -146,22 +146,22 @@ def _end_offsets(kafka: Any, consumer: Any, topic: str) -> tuple[int, int]:
 
 
 def _read_until(kafka: Any, consumer: Any, first: int, end: int, progress: Progress) -> Iterator[Record]:
-    seen = first
-    while seen < end:
+    next_offset = first
+    while next_offset < end:
         message = consumer.poll(_SECONDS)
         if message is None:
-            raise StoreTimeout(f"the broker sent no record after offset {seen} within {_SECONDS:g} s")
+            raise StoreTimeout(f"the broker sent no record after offset {next_offset} within {_SECONDS:g} s")
         error = message.error()
         if error is not None and error.code() == kafka.KafkaError._PARTITION_EOF:  # noqa: SLF001 - its public name
             return
         if error is not None:
             raise StoreError(f"the topic cannot be read: {error}")
-        seen = message.offset() + 1
-        progress("records", seen, end)
-        if seen <= end:
+        next_offset = message.offset() + 1
+        progress("records", next_offset, end)
+        if next_offset <= end:
             kind, ts = message.timestamp()
-            told = ts if kind != kafka.TIMESTAMP_NOT_AVAILABLE and ts >= 0 else None
-            yield Record(message.key(), message.value(), message.offset(), f"offset {message.offset()}", told)
+            timestamp = ts if kind != kafka.TIMESTAMP_NOT_AVAILABLE and ts >= 0 else None
+            yield Record(message.key(), message.value(), message.offset(), f"offset {message.offset()}", timestamp)
 
 
 def _import_kafka() -> Any:

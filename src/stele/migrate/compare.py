@@ -87,8 +87,8 @@ class Comparison(msgspec.Struct, frozen=True, rename="camel"):
 def compare_dumps(source: Dump, target: Dump, *, modes: bool = True) -> Comparison:
     """Return all differences. modes=False expects READWRITE everywhere, whatever the modes of the source are."""
     there = {row.key: row for row in target.versions}
-    found = list(_compare_versions(source, there, _compare_ids(target.versions)))
-    same = len(source.versions) - len({(row.name, row.version) for row in found})
+    differences = list(_compare_versions(source, there, _compare_ids(target.versions)))
+    same = len(source.versions) - len({(row.name, row.version) for row in differences})
     rest = (
         _compare_times(source, there),
         _extra_versions(source, there),
@@ -97,8 +97,8 @@ def compare_dumps(source: Dump, target: Dump, *, modes: bool = True) -> Comparis
         _compare_extras(source, target),
     )
     for part in (*rest, _compare_modes(source if modes else msgspec.structs.replace(source, modes={}), target)):
-        found.extend(part)
-    return Comparison(tuple(found), same)
+        differences.extend(part)
+    return Comparison(tuple(differences), same)
 
 
 def expected_config(source: Dump, level: str) -> Config | None:

@@ -65,6 +65,6 @@ def _find_circle(
         path[key] = None
         key = next(target for target in known[key].referenced_keys() if target in open_)
     names = [*path][[*path].index(key) :]
-    shown = " → ".join(f"{':'.join(key[:-1])} version {key[-1]}" for key in [*names[:5], key])
+    circle = " → ".join(f"{':'.join(key[:-1])} version {key[-1]}" for key in [*names[:5], key])
     where = f"{place(key)}: " if place is not None else ""
-    return InvalidRequest(f"{where}references go in a circle: {shown}")
+    return InvalidRequest(f"{where}references go in a circle: {circle}")

@@ -75,9 +75,9 @@ def _parse_line(line: bytes, place: str) -> Record:
         columns = _parse_columns(line, place)
         if columns is not None:
             return columns
-    said = decode_json(_line.decode, line, f"{place}: neither JSON with key and value nor key, tab, value")
-    value = _json_bytes(said.value, place) or _json_bytes(said.payload, place)
-    return Record(_json_bytes(said.key, place), value, said.offset, place, _valid_time(said.ts))
+    row = decode_json(_line.decode, line, f"{place}: neither JSON with key and value nor key, tab, value")
+    value = _json_bytes(row.value, place) or _json_bytes(row.payload, place)
+    return Record(_json_bytes(row.key, place), value, row.offset, place, _valid_time(row.ts))
 
 
 def _parse_columns(line: bytes, place: str) -> Record | None:

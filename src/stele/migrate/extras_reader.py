@@ -119,10 +119,10 @@ class _ExtrasReader:
 
     def _read_exporter(self, name: str) -> MigratedExporter:
         route = build_path("exporters", name)
-        shown = self._get_decoded(_exporter, route)
+        exporter = self._get_decoded(_exporter, route)
         status: dict[str, Any] = self._get_decoded(_status, f"{route}/status")
         position = {part: status[part] for part in ("state", "offset", "ts") if status.get(part) is not None}
-        return msgspec.structs.replace(shown, config=dict(sorted(shown.config.items())), **position)
+        return msgspec.structs.replace(exporter, config=dict(sorted(exporter.config.items())), **position)
 
 
 def read_extras(
@@ -133,8 +133,8 @@ def read_extras(
     Raises what `source.read` raises.
     """
     reader = _ExtrasReader(client, progress)
-    found = reader.read_extras(contexts)
-    return found, tuple(reader.notes)
+    extras = reader.read_extras(contexts)
+    return extras, tuple(reader.notes)
 
 
 def _keks_path(context: str) -> str:

@@ -45,13 +45,13 @@ def write_file(path: Path, chunks: Iterable[bytes]) -> None:
 
 def _replace_file(path: Path, chunks: Iterable[bytes]) -> None:
     handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-    beside = Path(name)
+    temporary_path = Path(name)
     try:
         with os.fdopen(handle, "wb") as file:
             file.writelines(chunks)
             file.flush()
             os.fsync(file.fileno())
-        beside.replace(path)
+        temporary_path.replace(path)
     except BaseException:
-        beside.unlink(missing_ok=True)
+        temporary_path.unlink(missing_ok=True)
         raise

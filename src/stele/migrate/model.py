@@ -106,7 +106,7 @@ def normalize_version(
     ts: int | None = None,
 ) -> DumpVersion:
     """Return a version with everything in its normal form: what is empty is absent, what has no order is sorted."""
-    shown = [
+    relative_references = [
         SchemaReference(row.name, _relative_subject(row.subject, subject), row.version) for row in references or ()
     ]
     return DumpVersion(
@@ -115,7 +115,7 @@ def normalize_version(
         schema_id,
         schema,
         schema_type or "AVRO",
-        tuple(shown),
+        tuple(relative_references),
         _normalize_metadata(metadata),
         _normalize_rule_set(rule_set),
         deleted,
@@ -123,11 +123,11 @@ def normalize_version(
     )
 
 
-def normalize_config(said: Config) -> Config:
+def normalize_config(config: Config) -> Config:
     """Settings in their normal form."""
-    members: dict[str, Any] = {name: getattr(said, name) or None for name in said.__struct_fields__}
+    members: dict[str, Any] = {name: getattr(config, name) or None for name in config.__struct_fields__}
     for name in ("normalize", "validate_fields", "validate_new_schemas", "validate_rules"):
-        members[name] = getattr(said, name)  # false is set, and differs from nothing
+        members[name] = getattr(config, name)  # false is set, and differs from nothing
     for name in ("compatibility_level", "compatibility_policy"):
         members[name] = members[name] and members[name].upper()
     for name in ("default_metadata", "override_metadata"):

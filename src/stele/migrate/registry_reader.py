@@ -87,10 +87,10 @@ def read_registry(
     versions, aliases, unshown = _read_versions(client, progress)
     contexts = sorted({*contexts, *(row.context for row in versions)})
     dump = Dump(sort_by_dependency(versions), contexts=tuple(contexts), max_ids=_read_max_ids(client, versions))
-    asked = sorted({*dump.levels(), *aliases, *levels}, key=model.level_rank)
-    configs, modes = _read_settings(client, asked, progress)
-    beside, notes = extras_reader.read_extras(client, contexts, progress)
-    return msgspec.structs.replace(dump, configs=configs, modes=modes, extras=beside, notes=(*unshown, *notes))
+    all_levels = sorted({*dump.levels(), *aliases, *levels}, key=model.level_rank)
+    configs, modes = _read_settings(client, all_levels, progress)
+    extras, notes = extras_reader.read_extras(client, contexts, progress)
+    return msgspec.structs.replace(dump, configs=configs, modes=modes, extras=extras, notes=(*unshown, *notes))
 
 
 def subject_path(subject: str) -> str:
@@ -127,17 +127,17 @@ def _read_versions(client: SchemaRegistryClient, progress: Progress) -> tuple[li
     """Return all versions, the subjects that stand for others, and notes on versions that are listed and not shown."""
     listed = _unless_missing(lambda: _list_versions(client, deleted=True, progress=progress), None)
     if listed is None:
-        found, notes = _read_one_by_one(client, _list_subjects(client), progress)
-        return found, set(), notes
+        versions, notes = _read_one_by_one(client, _list_subjects(client), progress)
+        return versions, set(), notes
     # The second list is not asked for where the first one says it of each version.
     says_it = all(row.deleted is not None for row in listed)
     rows = listed if says_it else _list_versions(client, deleted=False, progress=progress)
     live = {(row.subject, row.version) for row in rows if not row.deleted}
-    found = [row.to_version(deleted=(row.subject, row.version) not in live) for row in listed]
-    unlisted = sorted(set(_list_subjects(client)) - {row.subject for row in found})
+    versions = [row.to_version(deleted=(row.subject, row.version) not in live) for row in listed]
+    unlisted = sorted(set(_list_subjects(client)) - {row.subject for row in versions})
     aliases = {alias for row in listed for alias in row.aliases or ()}
     rest, notes = _read_one_by_one(client, unlisted, progress)
-    return found + rest, aliases, notes
+    return versions + rest, aliases, notes
 
 
 def _list_subjects(client: SchemaRegistryClient) -> list[str]:
@@ -160,13 +160,13 @@ def _list_versions(client: SchemaRegistryClient, *, deleted: bool, progress: Pro
             raise NotFound("a list of schemas without their subjects and numbers")  # Apicurio 3.3
         return page
 
-    found: list[ShownVersion] = []
+    versions: list[ShownVersion] = []
     for rows in read_pages(ask_page, lambda row: (row.subject, row.version)):
-        found += rows
-        progress("listed", len(found), None)
-        if len(found) > MAX_VERSIONS:
+        versions += rows
+        progress("listed", len(versions), None)
+        if len(versions) > MAX_VERSIONS:
             raise TooLarge(f"the registry lists more than {MAX_VERSIONS} versions")
-    return found
+    return versions
 
 
 def _read_one_by_one(
@@ -188,18 +188,18 @@ def _read_one_by_one(
             for number in numbers(subject, deleted=True)
         ]
 
-    found = [row for rows in _map_in_pool(of_subject, subjects, "read", progress) for row in rows]
-    return [row for row in found if isinstance(row, DumpVersion)], [row for row in found if isinstance(row, str)]
+    results = [row for rows in _map_in_pool(of_subject, subjects, "read", progress) for row in rows]
+    return [row for row in results if isinstance(row, DumpVersion)], [row for row in results if isinstance(row, str)]
 
 
 def _read_version(client: SchemaRegistryClient, subject: str, number: int, *, deleted: bool = False) -> DumpVersion:
     route = build_path("subjects", subject_path(subject), "versions", number)
-    found = client.send(
+    version = client.send(
         Request("GET", route, _shown, build_query({"deleted": True}), subject=subject, version=str(number))
     )
-    if split_subject(found.subject or subject) != split_subject(subject):
-        raise InvalidRequest(f"{subject} is an alias of {found.subject}: remove the alias to read its own versions")
-    return msgspec.structs.replace(found, subject=subject, version=number).to_version(deleted=deleted)
+    if split_subject(version.subject or subject) != split_subject(subject):
+        raise InvalidRequest(f"{subject} is an alias of {version.subject}: remove the alias to read its own versions")
+    return msgspec.structs.replace(version, subject=subject, version=number).to_version(deleted=deleted)
 
 
 def _read_max_ids(client: SchemaRegistryClient, versions: Iterable[DumpVersion]) -> dict[str, int]:
@@ -207,14 +207,14 @@ def _read_max_ids(client: SchemaRegistryClient, versions: Iterable[DumpVersion])
     highest: dict[str, int] = {}
     for row in versions:
         highest[row.context] = max(row.id, highest.get(row.context, 0))
-    found: dict[str, int] = {}
+    max_ids: dict[str, int] = {}
     for context, schema_id in highest.items():
         parameters = build_query({"subject": model.context_level(context) or None, "fetchMaxId": True})
         route = build_path("schemas", "ids", schema_id)
-        told = _unless_missing(lambda: client.send(Request("GET", route, _shown, parameters)).max_id, None)  # noqa: B023 - called at once
-        if told is not None and told > schema_id:
-            found[context] = told
-    return found
+        max_id = _unless_missing(lambda: client.send(Request("GET", route, _shown, parameters)).max_id, None)  # noqa: B023 - called at once
+        if max_id is not None and max_id > schema_id:
+            max_ids[context] = max_id
+    return max_ids
 
 
 # --- settings -------------------------------------------------------------------------------------------------------
@@ -224,16 +224,19 @@ def _read_settings(
     client: SchemaRegistryClient, levels: list[str], progress: Progress
 ) -> tuple[dict[str, Config], dict[str, str]]:
     """Settings and modes by level. What even a level nobody ever named is said to have is no level's own."""
-    asked = [f"stele-probe-{uuid4().hex}", *levels]
-    told = _unless_missing(lambda: _read_settings_at_once(client, asked, progress), None)
-    if told is None:
-        told = _map_in_pool(
-            lambda level: (_own_config(client, level), _own_mode(client, level)), asked, "read settings of", progress
+    probed_levels = [f"stele-probe-{uuid4().hex}", *levels]
+    settings = _unless_missing(lambda: _read_settings_at_once(client, probed_levels, progress), None)
+    if settings is None:
+        settings = _map_in_pool(
+            lambda level: (_own_config(client, level), _own_mode(client, level)),
+            probed_levels,
+            "read settings of",
+            progress,
         )
-    config_of_all, mode_of_all = told[0]
-    found = dict(zip(levels, told[1:], strict=True))
-    configs = {level: own for level, (own, _) in found.items() if own is not None}
-    modes = {level: own for level, (_, own) in found.items() if own is not None}
+    config_of_all, mode_of_all = settings[0]
+    settings_by_level = dict(zip(levels, settings[1:], strict=True))
+    configs = {level: own for level, (own, _) in settings_by_level.items() if own is not None}
+    modes = {level: own for level, (_, own) in settings_by_level.items() if own is not None}
     if modes.get(DEFAULT_LEVEL) == "READWRITE":
         del modes[DEFAULT_LEVEL]  # what is shown where nothing is set
     return (
@@ -246,20 +249,20 @@ def _read_settings_at_once(
     client: SchemaRegistryClient, levels: list[str], progress: Progress
 ) -> list[tuple[Config | None, str | None]]:
     """Return the settings and the mode of each level, many in a request: an extension of ours."""
-    found: list[tuple[Config | None, str | None]] = []
+    settings: list[tuple[Config | None, str | None]] = []
     for start in range(0, len(levels), PAGE):
         body = encode_body(LevelConfigsRequest(levels[start : start + PAGE]))
         rows = client.send(Request("POST", "/config:batchGet", _settings, body=body))
         if [row.level for row in rows] != levels[start : start + PAGE]:
             raise NotFound("settings of the levels that were asked for")
-        found += [(model.normalize_config(row.config) if row.config else None, row.mode or None) for row in rows]
-        progress("read settings of", len(found), len(levels))
-    return found
+        settings += [(model.normalize_config(row.config) if row.config else None, row.mode or None) for row in rows]
+        progress("read settings of", len(settings), len(levels))
+    return settings
 
 
 def _own_config(client: SchemaRegistryClient, level: str) -> Config | None:
-    found = _unless_missing(lambda: client.send(Request("GET", config_path(level), _config, subject=level)), None)
-    return model.normalize_config(found) if found is not None else None
+    config = _unless_missing(lambda: client.send(Request("GET", config_path(level), _config, subject=level)), None)
+    return model.normalize_config(config) if config is not None else None
 
 
 def _own_mode(client: SchemaRegistryClient, level: str) -> str | None:

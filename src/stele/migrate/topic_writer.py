@@ -56,12 +56,12 @@ def _build_record(offset: int, key: dict[str, Any], value: dict[str, Any] | None
     return Record(encode_json(key), data, offset, f"record {offset}", ts)
 
 
-def _key_pairs(beside: RegistryExtras) -> Iterator[_Pair]:
-    for kek in beside.keks:
+def _key_pairs(extras: RegistryExtras) -> Iterator[_Pair]:
+    for kek in extras.keks:
         members = {name: value for name, value in msgspec.to_builtins(kek).items() if name not in ("ts", "context")}
         key = {"keytype": "KEK", "tenant": "default", "name": kek.name}
         yield key, {"shared": False, **members, "deleted": kek.deleted}, kek.ts
-    for dek in beside.deks:
+    for dek in extras.deks:
         named = {"kekName": dek.kek_name, "subject": dek.subject, "algorithm": dek.algorithm, "version": dek.version}
         value = {**named, "encryptedKeyMaterial": dek.encrypted_key_material, "deleted": dek.deleted}
         yield {"keytype": "DEK", "tenant": "default", **named}, value, dek.ts
@@ -134,18 +134,18 @@ def _schema_value(row: DumpVersion, flavour: Flavour) -> dict[str, Any]:
 
 def _for_confluent(dump: Dump) -> tuple[Dump, list[str]]:
     """Confluent's exporters lie elsewhere, its keys know no contexts, and its levels are all the policies there are."""
-    beside = dump.extras
-    keks = tuple(row for row in beside.keks if row.context == DEFAULT_CONTEXT)
-    deks = tuple(row for row in beside.deks if row.context == DEFAULT_CONTEXT)
+    extras = dump.extras
+    keks = tuple(row for row in extras.keks if row.context == DEFAULT_CONTEXT)
+    deks = tuple(row for row in extras.deks if row.context == DEFAULT_CONTEXT)
     losses = [
-        _describe_losses(len(beside.exporters), "exporters"),
-        _describe_losses(len(beside.keks) - len(keks) + len(beside.deks) - len(deks), "keys of contexts"),
+        _describe_losses(len(extras.exporters), "exporters"),
+        _describe_losses(len(extras.keks) - len(keks) + len(extras.deks) - len(deks), "keys of contexts"),
         _describe_losses(
             sum(own.stele_compatibility is not None for own in dump.configs.values()), "policies no level names"
         ),
     ]
     configs = {level: msgspec.structs.replace(own, stele_compatibility=None) for level, own in dump.configs.items()}
-    fitting = msgspec.structs.replace(beside, keks=keks, deks=deks, exporters=())
+    fitting = msgspec.structs.replace(extras, keks=keks, deks=deks, exporters=())
     return msgspec.structs.replace(dump, extras=fitting, configs=configs), [loss for loss in losses if loss]
 
 
@@ -176,8 +176,8 @@ def _for_redpanda(dump: Dump) -> tuple[Dump, list[str]]:
     """Redpanda knows the properties of metadata and no rule sets, and of settings the compatibility level alone."""
     fitting, attachments = _without_attachments(dump, _keep_properties)
     fitting, settings = _levels_only(fitting)
-    fitting, beside = _without_beside(fitting)
-    return fitting, [loss for loss in (attachments, settings, beside) if loss]
+    fitting, extras = _without_beside(fitting)
+    return fitting, [loss for loss in (attachments, settings, extras) if loss]
 
 
 def _of(ids: dict[str, int], context: str) -> dict[str, int]:
@@ -201,8 +201,8 @@ def _without_attachments(dump: Dump, keep: Callable[[Metadata | None], Metadata 
 def _levels_only(dump: Dump) -> tuple[Dump, str]:
     plain = {level: Config(compatibility_level=own.compatibility_level) for level, own in dump.configs.items()}
     changed = sum(plain[level] != own for level, own in dump.configs.items())
-    kept = {level: own for level, own in plain.items() if own.compatibility_level is not None}
-    return msgspec.structs.replace(dump, configs=kept), _describe_losses(
+    configs = {level: own for level, own in plain.items() if own.compatibility_level is not None}
+    return msgspec.structs.replace(dump, configs=configs), _describe_losses(
         changed, "levels' settings beside compatibility"
     )
 

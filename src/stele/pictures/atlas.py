@@ -15,7 +15,7 @@ from typing import Final
 from stele.pictures.layered_layout import assign_layers, find_components, order_layers
 from stele.pictures.links import NO_LINKS, PictureLinks
 from stele.pictures.neighbourhood import Name, curve_between
-from stele.pictures.svg import Drawing, Kept, Picture, Point, measure_columns, print_number
+from stele.pictures.svg import Drawing, KeptPart, Picture, Point, measure_columns, print_number
 from stele.pictures.table import PictureTable, list_words
 from stele.protocol.history import NamespaceAtlas, SubjectNode
 
@@ -176,7 +176,7 @@ class _Atlas:
         classes = f"p-dot p-c{self._colours[node.format]}"
         draw.add_rect(group, at, Point(radius * 2, radius * 2), classes, radius)
         draw.add_text(group, Point(x + 14, middle + 3.5), node.format[:1].upper(), "p-on p-middle")
-        draw.add_text(group, Point(x + 31, middle + 4), node.subject, "", _LETTERS, Kept.BOTH)
+        draw.add_text(group, Point(x + 31, middle + 4), node.subject, "", _LETTERS, KeptPart.BOTH)
 
     def _draw_legend(self, y: float) -> float:
         """Draw what the dots mean, and return where it ends on the right."""
@@ -204,5 +204,5 @@ def _measure_node(node: SubjectNode) -> float:
 
 
 def _first_part(name: Name) -> str:
-    found = _FIRST_PART.match(name[1])
-    return found[0] if found else name[1]
+    match = _FIRST_PART.match(name[1])
+    return match[0] if match else name[1]

@@ -88,9 +88,11 @@ def describe_matrix(matrix: CompatibilityMatrix) -> str:
 def _draw_legend(draw: Drawing, matrix: CompatibilityMatrix, bottom: float) -> float:
     """Draw what the signs mean, and return where it ends on the right."""
     x, y = float(_MARGIN), bottom + 20
-    shown = {verdict for row, cells in enumerate(matrix.reads) for column, verdict in enumerate(cells) if row != column}
+    verdicts = {
+        verdict for row, cells in enumerate(matrix.reads) for column, verdict in enumerate(cells) if row != column
+    }
     for verdict in (Verdict.COMPATIBLE, Verdict.INCOMPATIBLE, Verdict.UNDECIDED, None):
-        if verdict in shown:
+        if verdict in verdicts:
             text = VERDICT_TEXTS[verdict]
             draw.add_sign(draw.root, Point(x + 5, y), verdict)
             draw.add_text(draw.root, Point(x + 14, y + 4), text, "p-small p-quiet")

@@ -13,7 +13,7 @@ from typing import Final
 from xml.etree.ElementTree import Element
 
 from stele.pictures.links import NO_LINKS, PictureLinks
-from stele.pictures.svg import Drawing, Kept, Picture, Point, measure_columns, print_number, shorten
+from stele.pictures.svg import Drawing, KeptPart, Picture, Point, measure_columns, print_number, shorten
 from stele.pictures.table import PictureTable, list_words
 from stele.protocol.history import FieldLifeline, FieldLifelines, FieldSpan
 
@@ -83,7 +83,7 @@ def describe_lifelines(lifelines: FieldLifelines) -> str:
     versions, fields = lifelines.versions, lifelines.fields
     if not versions or not fields:
         return "No field."
-    gone = sum(field.spans[-1].last != versions[-1] for field in fields)
+    removed = sum(field.spans[-1].last != versions[-1] for field in fields)
     changed = sum(len(field.spans) > 1 for field in fields)
     added = sum(field.spans[0].first != versions[0] for field in fields)
     total = len(fields) + lifelines.omitted
@@ -91,7 +91,7 @@ def describe_lifelines(lifelines: FieldLifelines) -> str:
         f"{total} field path{'s' * (total != 1)} in {len(versions)} version{'s' * (len(versions) != 1)}",
         f"{added} came after the first version" if added else "",
         f"{changed} changed" if changed else "",
-        f"{gone} are gone" if gone > 1 else "1 is gone" if gone else "",
+        f"{removed} are gone" if removed > 1 else "1 is gone" if removed else "",
         "" if lifelines.complete else "older versions were not read yet",
     ]
     return list_words(parts) + "."
@@ -99,14 +99,14 @@ def describe_lifelines(lifelines: FieldLifelines) -> str:
 
 def describe_change(before: FieldSpan, after: FieldSpan) -> str:
     """Return what changed between two spans of a field."""
-    told = [
+    parts = [
         f"type {before.type} → {after.type}" if before.type != after.type else "",
         f"default {_name_default(before)} → {_name_default(after)}" if before.default != after.default else "",
         "optional now" if after.optional and before.optional is False else "",
         "required now" if after.optional is False and before.optional else "",
         "doc" if before.doc != after.doc else "",
     ]
-    return list_words(told) or "back again"
+    return list_words(parts) or "back again"
 
 
 def _name_default(span: FieldSpan) -> str:
@@ -176,7 +176,7 @@ class _Lifelines:
         href = self._links.link_field(self._lifelines.namespace, self._lifelines.subject, field.path)
         group = draw.add_group(draw.root, self._describe_field(field), href)
         classes = "p-path p-small" + (" p-quiet" if is_gone else "")
-        draw.add_text(group, Point(_MARGIN, y + 4), field.path, classes, _LABEL_COLUMNS, Kept.END)
+        draw.add_text(group, Point(_MARGIN, y + 4), field.path, classes, _LABEL_COLUMNS, KeptPart.END)
         runs = self._find_runs(field.spans)
         for run in runs:
             self._draw_run(group, run, y)
@@ -230,16 +230,16 @@ class _Lifelines:
 
     def _describe_field(self, field: FieldLifeline) -> str:
         newest = self._lifelines.versions[-1]
-        told = [f"{field.path}: {field.spans[-1].type}", f"since version {field.spans[0].first}"]
+        parts = [f"{field.path}: {field.spans[-1].type}", f"since version {field.spans[0].first}"]
         if field.renamed_from is not None:
-            told.append(f"renamed from {field.renamed_from}")
-        told += [
+            parts.append(f"renamed from {field.renamed_from}")
+        parts += [
             f"version {after.first}: {describe_change(before, after)}"
             for before, after in zip(field.spans, field.spans[1:], strict=False)
         ]
         if field.spans[-1].last != newest:
-            told.append(f"gone after version {field.spans[-1].last}")
-        return list_words(told)
+            parts.append(f"gone after version {field.spans[-1].last}")
+        return list_words(parts)
 
     # --- what the signs mean ----------------------------------------------------------------------------------------
 

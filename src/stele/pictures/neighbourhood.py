@@ -11,7 +11,7 @@ from typing import Final
 
 from stele.pictures.layered_layout import order_layers
 from stele.pictures.links import NO_LINKS, PictureLinks
-from stele.pictures.svg import Drawing, Kept, Picture, Point, print_number
+from stele.pictures.svg import Drawing, KeptPart, Picture, Point, print_number
 from stele.pictures.table import PictureTable, list_words
 from stele.protocol.history import Neighbourhood, SubjectNode, SubjectReference
 
@@ -158,7 +158,7 @@ class _Picture:
         classes = "p-box" + (" p-center" if is_center else " p-stale" if is_stale or is_outdated else "")
         draw.add_rect(group, Point(x, y), _BOX, classes, 7)
         strong = "p-strong" if is_center else ""
-        draw.add_text(group, Point(x + 10, y + 18), format_name(node.name), strong, _LETTERS, Kept.BOTH)
+        draw.add_text(group, Point(x + 10, y + 18), format_name(node.name), strong, _LETTERS, KeptPart.BOTH)
         quiet = "p-small p-doubt" if is_stale or is_outdated else "p-small p-quiet"
         draw.add_text(group, Point(x + 10, y + 33), self._describe_use(node), quiet, 31)
 
@@ -174,13 +174,13 @@ class _Picture:
 
     def _describe_node(self, node: SubjectNode) -> str:
         use = self._uses.get(node.name)
-        told = [
+        parts = [
             f"{format_name(node.name)}, version {node.version}",
             node.format,
             f"newest version {node.latest}" if node.latest != node.version else "",
             "" if use is None else _describe_reference(use),
         ]
-        return list_words(told)
+        return list_words(parts)
 
     def _draw_reference(self, reference: SubjectReference, user: Point, used: Point) -> None:
         draw = self._drawing
@@ -207,12 +207,12 @@ class _Picture:
 
 def _describe_reference(reference: SubjectReference) -> str:
     user, used = format_name(reference.user), format_name(reference.used)
-    told = [
+    parts = [
         f"{user} version {reference.user_version} refers to {used} version {reference.used_version}",
         "an older version than the newest" if reference.stale else "",
         "the newest version does not" if reference.past else "",
     ]
-    return list_words(told)
+    return list_words(parts)
 
 
 def curve_between(user: Point, used: Point, box: Point, width: float | None = None) -> str:

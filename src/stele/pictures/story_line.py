@@ -229,8 +229,8 @@ class _StoryLine:
         self._history, self._links, self._stops, self._labels = history, links, stops, labels
         self._drawing = Drawing(f"History of {history.subject}", describe_history(history))
         self._stop_of = {version.version: index for index, stop in enumerate(stops) for version in stop.versions}
-        found = ((stop, find_reading(history, stop.versions)) for stop in stops)
-        self._readings = {stop: reading for stop, reading in found if reading is not None}
+        readings = ((stop, find_reading(history, stop.versions)) for stop in stops)
+        self._readings = {stop: reading for stop, reading in readings if reading is not None}
         self._has_undecided = any(
             Verdict.UNDECIDED
             in (version.newest_reads, *((version.link.backward, version.link.forward) if version.link else ()))
@@ -257,16 +257,16 @@ class _StoryLine:
         places: list[_Place] = []
         y: float = 0
         for row, start in enumerate(range(0, len(self._stops), per_row)):
-            made = [
+            row_places = [
                 _Place(stop, row, Point(_MARGIN + (column + 0.5) * _STEP, _BELOW if stop.is_below else 0))
                 for column, stop in enumerate(self._stops[start : start + per_row])
             ]
-            target = self._find_target(made, columns)
-            tops = [find_arc_top(_top_of(place), target) for place in made if place.stop in self._readings]
+            target = self._find_target(row_places, columns)
+            tops = [find_arc_top(_top_of(place), target) for place in row_places if place.stop in self._readings]
             room = _ARC_ROOM - min(tops) if tops else 0
             y += max(room, _TOP) if row == 0 else room
-            places += [place._replace(middle=Point(place.middle.x, place.middle.y + y)) for place in made]
-            y += _ROW + (_BELOW if any(place.stop.is_below for place in made) else 0)
+            places += [place._replace(middle=Point(place.middle.x, place.middle.y + y)) for place in row_places]
+            y += _ROW + (_BELOW if any(place.stop.is_below for place in row_places) else 0)
         return places, max(y - 14, _TOP + 16)
 
     # --- arcs -------------------------------------------------------------------------------------------------------
@@ -286,15 +286,15 @@ class _StoryLine:
         """Draw the arcs of all rows; return whether one of them ends at a tag."""
         has_tags = False
         for row in sorted({place.row for place in places if place.stop in self._readings}):
-            beside = [place for place in places if place.row == row]
-            target = self._find_target(beside, columns)
-            for place in beside:
+            row_places = [place for place in places if place.row == row]
+            target = self._find_target(row_places, columns)
+            for place in row_places:
                 reading = self._readings.get(place.stop)
                 if reading is not None:
                     draw_arc(self._drawing, self._history, reading, (_top_of(place), target), self._links)
             x, y = print_number(target.x), print_number(target.y - 1)
             self._drawing.add_path(self._drawing.root, f"M{x} {y} l-3.5 -6 h7 z", "p-head")
-            if not any(self._holds_newest(place.stop) for place in beside):
+            if not any(self._holds_newest(place.stop) for place in row_places):
                 self._draw_tag(target)
                 has_tags = True
         return has_tags
@@ -355,7 +355,7 @@ class _StoryLine:
             draw.add_text(group, at, line, "p-middle p-small p-quiet")
 
     def _describe_version(self, version: HistoryVersion) -> str:
-        told = [
+        parts = [
             f"Version {version.version}",
             "soft-deleted" if version.deleted else "",
             f"registered {print_minute(version.at)} UTC" + (f" by {version.author}" if version.author else ""),
@@ -366,7 +366,7 @@ class _StoryLine:
             else f"version {self._history.newest} reads its data: {VERDICT_TEXTS[version.newest_reads]}",
             self._labels.get(version.version, ""),
         ]
-        return list_words(told) + (f": {version.note}" if version.note else "")
+        return list_words(parts) + (f": {version.note}" if version.note else "")
 
     # --- lines ------------------------------------------------------------------------------------------------------
 
@@ -495,14 +495,14 @@ class _StoryLine:
 
 
 def _describe_link(link: VersionLink, version: HistoryVersion) -> str:
-    told = [
+    parts = [
         f"Version {version.version} reads data of version {link.before}: {VERDICT_TEXTS[link.backward]}",
         f"version {link.before} reads data of version {version.version}: {VERDICT_TEXTS[link.forward]}",
         f"against the policy {version.policy} in force then" if link.forced else "",
     ]
     more = link.findings - len(link.reasons)
     reasons = [*link.reasons, f"and {more} more" if more > 0 and link.reasons else ""]
-    return "; ".join(part for part in (*told, *reasons) if part)
+    return "; ".join(part for part in (*parts, *reasons) if part)
 
 
 def _top_of(place: _Place) -> Point:

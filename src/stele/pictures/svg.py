@@ -113,7 +113,7 @@ class Drawing:
         return group
 
     def add_text(
-        self, parent: ET.Element, at: Point, text: str, classes: str = "", most: int = 0, kept: Kept | None = None
+        self, parent: ET.Element, at: Point, text: str, classes: str = "", most: int = 0, part: KeptPart | None = None
     ) -> None:
         """Add a line of text.
 
@@ -123,14 +123,14 @@ class Drawing:
             text: The text.
             classes: Classes of the stylesheet.
             most: Columns of letters after which it is cut; 0: none. What is cut is told by a tip.
-            kept: Which part stays then; None: the beginning.
+            part: Which part stays then; None: the beginning.
         """
         whole = clean_text(text)
-        shown = shorten(whole, most, kept or Kept.BEGINNING) if most else whole
+        visible_text = shorten(whole, most, part or KeptPart.BEGINNING) if most else whole
         attributes = {"x": print_number(at.x), "y": print_number(at.y)} | ({"class": classes} if classes else {})
         element = ET.SubElement(parent, "text", attributes)
-        element.text = shown
-        if shown != whole:
+        element.text = visible_text
+        if visible_text != whole:
             ET.SubElement(element, "title").text = whole
 
     def add_rect(self, parent: ET.Element, at: Point, size: Point, classes: str, radius: float = 0) -> ET.Element:
@@ -180,7 +180,7 @@ def clean_text(text: str) -> str:
     if text.isascii() and text.isprintable():
         return text
     text = _NOT_XML.sub("\ufffd", text)
-    return _INVISIBLE.sub(lambda found: f"⟨U+{ord(found[0]):04X}⟩", text)
+    return _INVISIBLE.sub(lambda match: f"⟨U+{ord(match[0]):04X}⟩", text)
 
 
 def measure_columns(text: str) -> int:
@@ -190,7 +190,7 @@ def measure_columns(text: str) -> int:
     return sum(0 if unicodedata.combining(sign) else 1 + (unicodedata.east_asian_width(sign) in "WF") for sign in text)
 
 
-class Kept(Enum):
+class KeptPart(Enum):
     """Which part of a text stays when it is cut."""
 
     BEGINNING = "beginning"
@@ -198,14 +198,14 @@ class Kept(Enum):
     BOTH = "both"
 
 
-def shorten(text: str, most: int, kept: Kept = Kept.BEGINNING) -> str:
+def shorten(text: str, most: int, part: KeptPart = KeptPart.BEGINNING) -> str:
     """Return a part of a text that takes at most so many columns; what is cut shows as `…`."""
     if len(text) <= most and measure_columns(text) <= most:
         return text
     room = max(most - 1, 0)
-    if kept is Kept.BEGINNING:
+    if part is KeptPart.BEGINNING:
         return f"{_take_columns(text, room)}…"
-    if kept is Kept.END:
+    if part is KeptPart.END:
         return f"…{_take_columns(text[::-1], room)[::-1]}"
     start = _take_columns(text, room * 2 // 5)
     return f"{start}…{_take_columns(text[::-1], room - measure_columns(start))[::-1]}"

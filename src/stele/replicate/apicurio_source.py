@@ -126,10 +126,10 @@ class ApicurioSource(ForeignSource):
         else:
             places = [(group_id_of(place.namespace), place.subject) for place in subjects]
             listed = [row for rows in _map_in_pool(self._list_artifact, places) for row in rows]
-        found = [row for row in listed if row.state != _DRAFT]
-        self._load_references({row.content_id for row in found})
-        names = {_place_of(row): row for row in found}
-        rows = [self._to_replica(row, names) for row in found]
+        versions = [row for row in listed if row.state != _DRAFT]
+        self._load_references({row.content_id for row in versions})
+        names = {_place_of(row): row for row in versions}
+        rows = [self._to_replica(row, names) for row in versions]
         return SourceListing(self.fetch(rows) if texts else rows, "")
 
     def _list_versions(self, group: str | None) -> list[_Version]:
@@ -148,10 +148,10 @@ class ApicurioSource(ForeignSource):
         path = f"{_path_of(group, artifact)}/versions?"
         path += "" if self._is_second else "orderby=globalId&order=asc"
         try:
-            found = list(self._read_pages(path, _versions, lambda page: page.versions))
+            versions = list(self._read_pages(path, _versions, lambda page: page.versions))
         except NotFound:
             return []  # deleted meanwhile, or never there
-        return [replace(row, group_id=group, artifact_id=artifact) for row in found]
+        return [replace(row, group_id=group, artifact_id=artifact) for row in versions]
 
     def _read_pages(self, path: str, decoder: msgspec.json.Decoder[A], pick: Callable[[A], Sequence[T]]) -> Iterator[T]:
         for number in range(_MOST_PAGES):
@@ -165,8 +165,8 @@ class ApicurioSource(ForeignSource):
 
     def _load_references(self, contents: set[int]) -> None:
         lacking = sorted(contents - self._referenced.keys())
-        for content, found in zip(lacking, _map_in_pool(self._read_references, lacking), strict=True):
-            self._referenced[content] = found
+        for content, references in zip(lacking, _map_in_pool(self._read_references, lacking), strict=True):
+            self._referenced[content] = references
 
     def _read_references(self, content: int) -> tuple[_Reference, ...]:
         try:
@@ -208,8 +208,8 @@ class ApicurioSource(ForeignSource):
         place = _Place(each.group_id or "default", each.artifact_id, each.version or "")
         number = parse_number(place.version)
         if not number:
-            found = names.get(place) or self._find_version(place)
-            number = found.number if found is not None else 0
+            version = names.get(place) or self._find_version(place)
+            number = version.number if version is not None else 0
         return ReplicaReference(each.name, namespace_of(place.group), place.artifact, number)
 
     def _find_version(self, place: _Place) -> _Version | None:
@@ -232,8 +232,8 @@ class ApicurioSource(ForeignSource):
             texts[content] = data
             if len(data) <= _CACHE_BYTES:
                 self._texts[content] = data
-        found = [row for row in rows if row.has_text or row.schema_id in texts]
-        return [row if row.has_text else add_text(row, texts[row.schema_id]) for row in found]
+        existing_rows = [row for row in rows if row.has_text or row.schema_id in texts]
+        return [row if row.has_text else add_text(row, texts[row.schema_id]) for row in existing_rows]
 
     def _read_content(self, content: int) -> bytes | None:
         try:
@@ -245,9 +245,9 @@ class ApicurioSource(ForeignSource):
         """Return the states of those versions that are there after all: pages may have shifted while they were read."""
         own = {row.uid: place for row in rows if (place := self._parse_uri(row.uri)) is not None}
         fates: dict[str, ReplicaState] = {}
-        for uid, found in zip(own, _map_in_pool(self._find_version, own.values()), strict=True):
-            if found is not None and self._make_uid(found) == uid:
-                fates[uid] = _STATES.get(found.state, ReplicaState.ACTIVE)
+        for uid, version in zip(own, _map_in_pool(self._find_version, own.values()), strict=True):
+            if version is not None and self._make_uid(version) == uid:
+                fates[uid] = _STATES.get(version.state, ReplicaState.ACTIVE)
         if len(fates) < len(own):
             self._api.require_answer(f"{_ARTIFACTS if self._is_second else _VERSIONS}&limit=1&offset=0")
         return fates
@@ -269,8 +269,8 @@ class ApicurioSource(ForeignSource):
         digest = hashlib.sha256()
         for order, limit in (("globalId", 1), ("modifiedOn", _NEWEST)):
             digest.update(self._api.get(f"/search/versions?orderby={order}&order=desc&limit={limit}").content)
-        seen = digest.hexdigest()
-        return Changes(frozenset() if seen == position else None, seen)
+        new_position = digest.hexdigest()
+        return Changes(frozenset() if new_position == position else None, new_position)
 
 
 def _place_of(row: _Version) -> _Place:

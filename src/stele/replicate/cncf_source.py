@@ -46,9 +46,9 @@ class CncfSource(ForeignSource):
         """Return its versions; they come with their texts."""
         places = self._list_places(namespace) if subjects is None else list(subjects)
         with ThreadPoolExecutor(AT_ONCE) as pool:
-            found = [row for rows in pool.map(self._read_schema, places) for row in rows]
-        shared = {uid for uid, count in Counter(row.uid for row in found).items() if count > 1}
-        return SourceListing([replace(row, uid=_make_uid(row)) if row.uid in shared else row for row in found], "")
+            versions = [row for rows in pool.map(self._read_schema, places) for row in rows]
+        shared = {uid for uid, count in Counter(row.uid for row in versions).items() if count > 1}
+        return SourceListing([replace(row, uid=_make_uid(row)) if row.uid in shared else row for row in versions], "")
 
     def _list_places(self, namespace: str | None) -> list[SubjectName]:
         groups = self._api.decode(_names.decode, self._api.get(_GROUPS))
@@ -99,8 +99,8 @@ class CncfSource(ForeignSource):
             subject_description=_decode_header(headers.get("schema-description", "")),
             written_format=_decode_header(headers.get("schema-format", "")),
         )
-        told = headers.get("schema-id", "")
-        return replace(row, uid=told if _UID.match(told) else _make_uid(row))
+        schema_id = headers.get("schema-id", "")
+        return replace(row, uid=schema_id if _UID.match(schema_id) else _make_uid(row))
 
     def fetch(self, rows: Sequence[ReplicaVersion]) -> list[ReplicaVersion]:
         """Return the rows: they have their texts."""
@@ -126,8 +126,8 @@ class CncfSource(ForeignSource):
 
     def rename_revived(self, rows: list[ReplicaVersion], buried: Mapping[str, ReplicaState]) -> list[ReplicaVersion]:
         """Return the rows, with the uid of a next life for those whose uid is of this source's making."""
-        made = {row.uid for row in rows if row.uid == _make_uid(row)}
-        return give_next_lives(rows, {uid: state for uid, state in buried.items() if uid in made})
+        own_uids = {row.uid for row in rows if row.uid == _make_uid(row)}
+        return give_next_lives(rows, {uid: state for uid, state in buried.items() if uid in own_uids})
 
 
 def _make_uid(row: ReplicaVersion) -> str:

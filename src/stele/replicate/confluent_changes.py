@@ -87,23 +87,30 @@ class ListWatcher:
 
     def look(self, position: str) -> Changes:
         """Return what changed since a position. Raises `SteleError` where the registry does not answer."""
-        seen = self._seen
+        previous = self._seen
         now = time.monotonic()
-        is_recent = seen is not None and seen.position == position and now - seen.at < WHOLE_SECONDS
-        if seen is not None and is_recent and seen.has_ends and self._digest_ends(seen.counts) == seen.ends:
+        is_recent = previous is not None and previous.position == position and now - previous.at < WHOLE_SECONDS
+        if (
+            previous is not None
+            and is_recent
+            and previous.has_ends
+            and self._digest_ends(previous.counts) == previous.ends
+        ):
             return Changes(frozenset(), position)
         try:
-            found = self._read_lists(now)
+            current = self._read_lists(now)
         except NotFound:
             return self._look_at_subjects(position, now)
-        if seen is not None and found.position == seen.position:
+        if previous is not None and current.position == previous.position:
             # The ends are those from before the lists were read: what came in between is seen at the next look.
-            found = found._replace(ends=seen.ends)
-        self._seen = found
-        if found.position == position:
+            current = current._replace(ends=previous.ends)
+        self._seen = current
+        if current.position == position:
             return Changes(frozenset(), position)
-        is_known = seen is not None and seen.position == position
-        return _name_changes(seen.subjects if is_known and seen is not None else {}, found.subjects, found.position)
+        is_known = previous is not None and previous.position == position
+        return _name_changes(
+            previous.subjects if is_known and previous is not None else {}, current.subjects, current.position
+        )
 
     # --- by lists of versions -------------------------------------------------------------------------------------
 
@@ -133,8 +140,8 @@ class ListWatcher:
                 previous = page.digest
                 count += len(page.rows)
                 for row in page.rows:
-                    seen = subjects.get(row.subject, b"") + row.digest + deleted.encode()
-                    subjects[row.subject] = hashlib.sha256(seen).digest()
+                    content = subjects.get(row.subject, b"") + row.digest + deleted.encode()
+                    subjects[row.subject] = hashlib.sha256(content).digest()
                     live = None if live is None or row.deleted is None else live + (not row.deleted)
                 is_tagged = is_tagged and bool(page.tag)
                 # A server may give fewer than it is asked for, so the first page is never known to be the last one.
@@ -175,15 +182,17 @@ class ListWatcher:
         """Return which subjects have other version numbers; from time to time, that anything may have changed."""
         names = sorted(self._list_names("?deleted=true") | self._list_names(""))
         with ThreadPoolExecutor(AT_ONCE) as pool:
-            found = dict(zip(names, pool.map(self._list_numbers, names), strict=True))
-        before, self._subjects = self._subjects, found
-        seen = hashlib.sha256(msgspec.json.encode(found)).hexdigest()
+            numbers_by_subject = dict(zip(names, pool.map(self._list_numbers, names), strict=True))
+        before, self._subjects = self._subjects, numbers_by_subject
+        new_position = hashlib.sha256(msgspec.json.encode(numbers_by_subject)).hexdigest()
         is_known = bool(position) and position == self._position
-        self._position = seen
+        self._position = new_position
         if not is_known or now - self._checked >= WHOLE_SECONDS:
             self._checked = now
-            return Changes(None, seen)
-        return _name_changes(before, {name: numbers for name, numbers in found.items() if any(numbers)}, seen)
+            return Changes(None, new_position)
+        return _name_changes(
+            before, {name: numbers for name, numbers in numbers_by_subject.items() if any(numbers)}, new_position
+        )
 
     def _list_names(self, query: str) -> set[str]:
         return set(self._api.decode(_names.decode, self._api.get(f"/subjects{query}")))
@@ -208,12 +217,12 @@ def _read_row(raw: msgspec.Raw) -> _SeenRow:
     return _SeenRow(row.subject, row.deleted, hashlib.sha256(raw).digest())
 
 
-def _name_changes(before: Mapping[str, object], found: Mapping[str, object], position: str) -> Changes:
+def _name_changes(before: Mapping[str, object], after: Mapping[str, object], position: str) -> Changes:
     """Return which subjects are not what they were; None where that is not known, or where everything is to be read.
 
     A registry that lists nothing any more is read as a whole: it may have lost its data.
     """
-    changed = {name for name in before.keys() | found.keys() if before.get(name) != found.get(name)}
-    if not before or not found or "" in changed or len(changed) > _MOST_NAMED:
+    changed = {name for name in before.keys() | after.keys() if before.get(name) != after.get(name)}
+    if not before or not after or "" in changed or len(changed) > _MOST_NAMED:
         return Changes(None, position)
     return Changes(frozenset(parse_place(name) for name in changed), position)

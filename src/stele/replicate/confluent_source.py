@@ -48,8 +48,8 @@ class ConfluentSource:
             rows = registry_reader.read_versions(self._client)
         else:
             rows = registry_reader.read_subject_versions(self._client, map(qualify_place, subjects))
-        found = [to_replica(self._authority, row) for row in rows]
-        return SourceListing([row for row in found if namespace in (None, row.namespace)], "")
+        versions = [to_replica(self._authority, row) for row in rows]
+        return SourceListing([row for row in versions if namespace in (None, row.namespace)], "")
 
     def fetch(self, rows: Sequence[ReplicaVersion]) -> list[ReplicaVersion]:
         """Return the rows: they have their texts."""
@@ -65,9 +65,9 @@ class ConfluentSource:
         }
         fates: dict[str, ReplicaState] = {}
         for uid, place in own.items():
-            found = there.get(place)
-            if found is not None and uid in _list_lives(found.uid):
-                fates[uid] = found.state
+            version = there.get(place)
+            if version is not None and uid in _list_lives(version.uid):
+                fates[uid] = version.state
         if len(fates) < len(own):
             self._api.require_answer("/subjects")
         return fates

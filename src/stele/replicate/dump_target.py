@@ -126,7 +126,7 @@ class DumpTarget(ABC):
         rows = self.read_dump(None if subjects is None else [qualify_place(row) for row in subjects])
         wanted = {(qualify_place(row.place), row.version): row for row in like}
         brought = {(row.subject, row.version): uid for uid, row in self._load().items() if not row.is_gone}
-        found: list[ReplicaVersion] = []
+        replicas: list[ReplicaVersion] = []
         adopted: dict[str, Carried] = {}
         for row in rows:
             self._digests[row.key] = digest_version(row)
@@ -134,19 +134,19 @@ class DumpTarget(ABC):
             uid = brought.get(row.key, "")
             if uid and self._load()[uid].digest == self._digests[row.key]:
                 known = self._load()[uid]
-                found.append(self._make_row(row, uid, known.authority, known.uri))
+                replicas.append(self._make_row(row, uid, known.authority, known.uri))
             elif original is not None and is_alike(original, row):
                 adopted[original.uid] = self._describe(original)
-                found.append(self._make_row(row, original.uid, original.authority, original.uri))
+                replicas.append(self._make_row(row, original.uid, original.authority, original.uri))
             else:
                 uid = make_uid(self._authority, row)
-                found.append(self._make_row(row, uid, self._authority, make_uri(self._authority, row)))
+                replicas.append(self._make_row(row, uid, self._authority, make_uri(self._authority, row)))
         self._note({uid: row for uid, row in adopted.items() if self._load().get(uid) != row})
-        return found
+        return replicas
 
     def _make_row(self, row: DumpVersion, uid: str, authority: str, uri: str) -> ReplicaVersion:
-        made = to_replica(self._authority, row)
-        return msgspec.structs.replace(made, uid=uid, authority=authority, uri=uri)
+        replica = to_replica(self._authority, row)
+        return msgspec.structs.replace(replica, uid=uid, authority=authority, uri=uri)
 
     def _describe(self, row: ReplicaVersion) -> Carried:
         key = (qualify_place(row.place), row.version)
@@ -188,7 +188,7 @@ class DumpTarget(ABC):
         self._note({row.uid: self._describe(row) for row in written})
 
     def _remove(self, removed: Iterable[tuple[str, ReplicaState]], refused: list[ImportedVersionRefusal]) -> int:
-        gone: dict[str, Carried] = {}
+        removed_versions: dict[str, Carried] = {}
         for uid, _ in removed:
             known = self._load().get(uid)
             if known is None:
@@ -197,9 +197,9 @@ class DumpTarget(ABC):
             if failed:
                 refused.append(ImportedVersionRefusal(uid, ConflictCode.IN_USE, failed[0].why))
             else:
-                gone[uid] = msgspec.structs.replace(known, is_gone=True)
-        self._note(gone)
-        return len(gone)
+                removed_versions[uid] = msgspec.structs.replace(known, is_gone=True)
+        self._note(removed_versions)
+        return len(removed_versions)
 
     def _soft_delete(self, uids: Iterable[str], refused: list[ImportedVersionRefusal]) -> int:
         count = 0

@@ -105,25 +105,25 @@ def rename_version(row: ReplicaVersion, renaming: Renaming) -> ReplicaVersion:
     return replace(row, namespace=namespace, subject=subject, references=references)
 
 
-def find_fate(row: ReplicaVersion, said: ReplicaState | None, source: str) -> ReplicaState | None:
+def find_fate(row: ReplicaVersion, source_state: ReplicaState | None, source: str) -> ReplicaState | None:
     """Return what became of a version that a source does not list; None: the source does not know.
 
     Args:
         row: The version as the target has it.
-        said: What the source says of it when it is asked; None: nothing.
+        source_state: What the source says of it when it is asked; None: nothing.
         source: Authority of the source.
     """
-    if said is not None:
-        return said
+    if source_state is not None:
+        return source_state
     return ReplicaState.PURGED if is_same_authority(row.authority, source) else None
 
 
 def make_plan(comparison: RegistryComparison) -> ReplicationPlan:
     """Return what is to be done. Raises `InvalidRequest` for references that go in a circle."""
     there = comparison.there
-    gone = {uid: fate for uid, fate in comparison.fates.items() if uid in there and not fate.is_listed}
-    kept = [row for uid, row in there.items() if uid not in gone]
-    places = _Places(kept)
+    removals = {uid: fate for uid, fate in comparison.fates.items() if uid in there and not fate.is_listed}
+    remaining = [row for uid, row in there.items() if uid not in removals]
+    places = _Places(remaining)
     new: list[ReplicaVersion] = []
     deleted = [uid for uid, fate in comparison.fates.items() if _is_newly_deleted(there.get(uid), fate)]
     conflicts: list[ReplicationConflict] = []
@@ -150,14 +150,14 @@ def make_plan(comparison: RegistryComparison) -> ReplicationPlan:
         else:
             new.append(row)
             places.add(row)
-    going = reversed(sort_by_dependency(there[uid] for uid in gone))
+    going = reversed(sort_by_dependency(there[uid] for uid in removals))
     return ReplicationPlan(
-        tuple((row.uid, gone[row.uid]) for row in going),
+        tuple((row.uid, removals[row.uid]) for row in going),
         sort_by_dependency(new),
         tuple(dict.fromkeys(deleted)),
         tuple(conflicts),
         same,
-        places={uid: there[uid] for uid in {*gone, *deleted}},
+        places={uid: there[uid] for uid in {*removals, *deleted}},
     )
 
 

@@ -229,26 +229,28 @@ class Replicator:
         if self.scope.settings is SettingsScope.ALL and is_whole:
             names |= {LevelName(old.namespace): LevelName(new.namespace) for old, new in places.items()}
             names |= {LevelName(): LevelName()}
-        told = self.source.read_level_settings(list(names))
-        there = self.target.read_level_settings(list(names.values())) if told else None
-        if not told or there is None:
+        source_settings = self.source.read_level_settings(list(names))
+        there = self.target.read_level_settings(list(names.values())) if source_settings else None
+        if not source_settings or there is None:
             return plan
         wanted = [
-            LevelSettings(*names[row.level], self.target.fit_settings(row.values)) for row in told if row.level in names
+            LevelSettings(*names[row.level], self.target.fit_settings(row.values))
+            for row in source_settings
+            if row.level in names
         ]
-        found = plan_settings(wanted, {row.level: row for row in there}, source, authorities)
-        return replace(plan, settings=found.changes, conflicts=(*plan.conflicts, *found.conflicts))
+        settings_plan = plan_settings(wanted, {row.level: row for row in there}, source, authorities)
+        return replace(plan, settings=settings_plan.changes, conflicts=(*plan.conflicts, *settings_plan.conflicts))
 
     def _find_buried(
         self, rows: list[ReplicaVersion], there: Mapping[str, ReplicaVersion]
     ) -> tuple[list[ReplicaVersion], dict[str, ReplicaState]]:
         """Return what the target knows of versions that it does not list; the rows have next lives where they need."""
         buried: dict[str, ReplicaState] = {}
-        while asked := [row for row in rows if row.uid not in there and row.uid not in buried]:
-            found = self.target.find_buried(asked)
-            if not found:
+        while unknown_rows := [row for row in rows if row.uid not in there and row.uid not in buried]:
+            newly_buried = self.target.find_buried(unknown_rows)
+            if not newly_buried:
                 break
-            buried |= found
+            buried |= newly_buried
             rows = self.source.rename_revived(rows, buried)
         return rows, buried
 
@@ -258,18 +260,18 @@ class Replicator:
 
     def _add_referenced(self, rows: list[ReplicaVersion]) -> list[ReplicaVersion]:
         """Return the versions, and those outside that they refer to, in one or more steps."""
-        found = {row.uid: row for row in rows}
-        asked = {row.place for row in rows}
+        versions = {row.uid: row for row in rows}
+        known_places = {row.place for row in rows}
         for _ in range(_MOST_ROUNDS):
-            wanted = {each.place for row in found.values() for each in row.references} - asked
+            wanted = {each.place for row in versions.values() for each in row.references} - known_places
             if not wanted:
                 break
-            asked |= wanted
+            known_places |= wanted
             more = self.source.read(None, sorted(wanted), texts=self.target.compares_texts).rows
-            needed = {(*each.place, each.version) for row in found.values() for each in row.references}
+            needed = {(*each.place, each.version) for row in versions.values() for each in row.references}
             needed |= {(*each.place, each.version) for row in more for each in row.references}
-            found |= {row.uid: row for row in more if row.key in needed}
-        return list(found.values())
+            versions |= {row.uid: row for row in more if row.key in needed}
+        return list(versions.values())
 
     def _find_fates(
         self, rows: Sequence[ReplicaVersion], there: Mapping[str, ReplicaVersion], source: str, target: str
@@ -281,8 +283,8 @@ class Replicator:
         ]
         if not absent:
             return {}
-        said = self.source.find_fates(absent)
-        fates = {row.uid: find_fate(row, said.get(row.uid), source) for row in absent}
+        states = self.source.find_fates(absent)
+        fates = {row.uid: find_fate(row, states.get(row.uid), source) for row in absent}
         return {uid: fate for uid, fate in fates.items() if fate is not None}
 
     # --- applying -------------------------------------------------------------------------------------------------
@@ -358,12 +360,12 @@ class Replicator:
         for start in range(0, len(rows), _ROWS_AT_ONCE):
             part = rows[start : start + _ROWS_AT_ONCE]
             lacking = [row for row in part if not row.has_text]
-            found = {row.uid: row for row in (self.source.fetch(lacking) if lacking else ())}
+            rows_by_uid = {row.uid: row for row in (self.source.fetch(lacking) if lacking else ())}
             for row in part:
                 if row.has_text:
                     yield row
-                elif row.uid in found:
-                    yield replace(row, text=found[row.uid].text, base64=found[row.uid].base64)
+                elif row.uid in rows_by_uid:
+                    yield replace(row, text=rows_by_uid[row.uid].text, base64=rows_by_uid[row.uid].base64)
 
     # --- following ------------------------------------------------------------------------------------------------
 
@@ -418,10 +420,10 @@ class Replicator:
     def _note_conflicts(self, outcome: ReplicationOutcome, subjects: frozenset[SubjectName] | None) -> None:
         """Plan when subjects with conflicts are compared again: later each time, soon where one is new."""
         there = (SubjectName(row.namespace, row.subject) for row in outcome.conflicts)
-        found = frozenset(self._names_there[name] for name in there if name in self._names_there)
+        conflicting_subjects = frozenset(self._names_there[name] for name in there if name in self._names_there)
         before = self._conflicting
-        self._conflicting = found if subjects is None else found | (before - subjects)
-        if not found <= before:
+        self._conflicting = conflicting_subjects if subjects is None else conflicting_subjects | (before - subjects)
+        if not conflicting_subjects <= before:
             self._retry_wait = _RETRY_SECONDS
         elif subjects is None or before <= subjects:
             self._retry_wait = min(2 * self._retry_wait, RECHECK_SECONDS)
@@ -433,10 +435,10 @@ class Replicator:
 
 def _require_life(fates: Mapping[str, ReplicaState]) -> None:
     """Raise `SourceEmptied` where a source that lists nothing of its own would take very many versions away."""
-    gone = sum(fate is ReplicaState.PURGED for fate in fates.values())
-    if gone >= _MANY_GONE:
+    purged_count = sum(fate is ReplicaState.PURGED for fate in fates.values())
+    if purged_count >= _MANY_GONE:
         raise SourceEmptied(
-            f"the source lists nothing of its own, and {gone} replicas would go: it may have lost its data."
+            f"the source lists nothing of its own, and {purged_count} replicas would go: it may have lost its data."
             " Delete them at the target if they are to go"
         )
 
@@ -444,14 +446,14 @@ def _require_life(fates: Mapping[str, ReplicaState]) -> None:
 def _conflicts_of(
     answer: ImportAnswer, rows: Mapping[str, ReplicaVersion]
 ) -> dict[tuple[str, ...], ReplicationConflict]:
-    found = {}
+    conflicts = {}
     for level in answer.refused_settings:
         place, why = (level.namespace or "", level.subject or ""), "the target cannot have these settings"
         conflict = ReplicationConflict("", *place, 0, ConflictCode.SETTINGS_DIFFER, why)
-        found[conflict.key] = conflict
+        conflicts[conflict.key] = conflict
     for refusal in answer.refused:
         row = rows.get(refusal.uid) or ReplicaVersion(refusal.uid)
         code = ConflictCode(refusal.code)
         conflict = ReplicationConflict(row.uid, row.namespace, row.subject, row.version, code, refusal.why)
-        found[conflict.key] = conflict
-    return found
+        conflicts[conflict.key] = conflict
+    return conflicts

@@ -58,9 +58,9 @@ class SchemasTopic(DumpTarget):
 
     def remove_version(self, subject: str, version: int) -> list[Refusal]:
         """Add the record that takes a version away."""
-        found = [row for row in self.read_dump([subject]) if row.version == version]
-        gone = [build_version_record(replace(row, ts=None), self._flavour, is_gone=True) for row in found]
-        broker.append_to_topic(self._bootstrap, gone, self._topic, settings=self._settings)
+        versions = [row for row in self.read_dump([subject]) if row.version == version]
+        records = [build_version_record(replace(row, ts=None), self._flavour, is_gone=True) for row in versions]
+        broker.append_to_topic(self._bootstrap, records, self._topic, settings=self._settings)
         return []
 
     def close(self) -> None:

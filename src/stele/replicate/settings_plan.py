@@ -59,20 +59,20 @@ def plan_settings(
     changes: list[SettingsChange] = []
     conflicts: list[ReplicationConflict] = []
     for row in wanted:
-        found = there[row.level]
-        if row.values == found.values:
+        target_row = there[row.level]
+        if row.values == target_row.values:
             continue
         authority = authorities.get(SubjectName(row.namespace or "", row.subject or "")) if row.subject else None
-        is_from_here = is_same_authority(found.brought_from, source)
+        is_from_here = is_same_authority(target_row.brought_from, source)
         is_decisive = authority is not None and is_same_authority(authority, source)
-        if found.brought_from and not is_from_here and not is_decisive:
+        if target_row.brought_from and not is_from_here and not is_decisive:
             if row.subject is None:
-                conflicts.append(_make_conflict(row, f"there they are those of {found.brought_from}"))
+                conflicts.append(_make_conflict(row, f"there they are those of {target_row.brought_from}"))
             continue  # Those of a subject come by another replication, which has them sooner or later, too.
-        is_untouched = found.values == found.brought if found.brought_from else found.values is None
+        is_untouched = target_row.values == target_row.brought if target_row.brought_from else target_row.values is None
         if is_untouched:
-            changes.append(SettingsChange(row.namespace, row.subject, row.values, found.values, source))
-        elif found.brought_from or row.values is not None:
+            changes.append(SettingsChange(row.namespace, row.subject, row.values, target_row.values, source))
+        elif target_row.brought_from or row.values is not None:
             conflicts.append(_make_conflict(row, "somebody else has changed them there"))
     return SettingsPlan(tuple(changes), tuple(conflicts))
 

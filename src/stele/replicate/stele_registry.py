@@ -144,24 +144,24 @@ class SteleRegistry:
 
     def fetch(self, rows: Sequence[ReplicaVersion]) -> list[ReplicaVersion]:
         """Return these versions with their texts; long ones come with several answers."""
-        found: list[ReplicaVersion] = []
+        versions: list[ReplicaVersion] = []
         left = [row.uid for row in rows]
         while left:
             answer = [row for row in self._read_uids(left, texts=True) if row.state.is_listed]
-            found += [row for row in answer if row.has_text]
+            versions += [row for row in answer if row.has_text]
             left = [row.uid for row in answer if not row.has_text]
-        return found
+        return versions
 
     def find_fates(self, rows: Sequence[ReplicaVersion]) -> Mapping[str, ReplicaState]:
         """Return what became of versions that it does not list."""
         return {row.uid: row.state for row in self._read_uids([row.uid for row in rows], texts=False)}
 
     def _read_uids(self, uids: Sequence[str], *, texts: bool) -> list[ReplicaVersion]:
-        found: list[ReplicaVersion] = []
+        versions: list[ReplicaVersion] = []
         for start in range(0, len(uids), _UIDS_AT_ONCE):
             part = tuple(uids[start : start + _UIDS_AT_ONCE])
-            found += self._api.read_versions(ReadRequest(uids=part, texts=texts)).versions
-        return found
+            versions += self._api.read_versions(ReadRequest(uids=part, texts=texts)).versions
+        return versions
 
     def wait_for_changes(self, position: str, seconds: float) -> Changes:
         """Return the subjects that changed behind a position."""
@@ -201,14 +201,14 @@ class SteleRegistry:
 
     def read_level_settings(self, levels: Sequence[LevelName]) -> list[LevelSettings] | None:
         """Return the settings of levels; None where it is of a release that does not tell."""
-        found: list[LevelSettings] = []
+        level_settings: list[LevelSettings] = []
         for start in range(0, len(levels), _LEVELS_AT_ONCE):
             part = tuple(levels[start : start + _LEVELS_AT_ONCE])
             settings = self._api.read_versions(ReadRequest(uids=(), levels=part)).settings
             if settings is None:
                 return None
-            found += settings
-        return found
+            level_settings += settings
+        return level_settings
 
     def fit_settings(self, values: dict[str, Any] | None) -> dict[str, Any] | None:
         """Return the settings as they are."""

@@ -105,9 +105,9 @@ class ReplicationManager:
     async def _follow_documents(self) -> None:
         """Start a worker for each new replication, another one for each changed one, and stop the others."""
         state = self._registry.state
-        found = state.collections.get(COLLECTION)
-        seen = (state, 0 if found is None else found.revision)
-        if seen == self._seen:
+        collection = state.collections.get(COLLECTION)
+        revision = (state, 0 if collection is None else collection.revision)
+        if revision == self._seen:
             return
         items = await collections.read_collection(self._registry, COLLECTION)
         texts = {name: bytes(text) for (name,), text in items.items()}
@@ -123,7 +123,7 @@ class ReplicationManager:
                 worker = _Worker(self._registry, self._base, replication, bridge, self._client)
                 self._workers[name] = (text, worker)
                 worker.start()
-        self._seen = seen
+        self._seen = revision
 
 
 class _Worker:
@@ -268,8 +268,8 @@ class _Worker:
         counts = (*_COUNTS, "changed_at")
         errors = stored.errors + self._unsaved_errors
         began_at = stored.began_at or self._status.began_at
-        told = {name: getattr(stored, name) for name in counts}
-        self._status = replace(self._status, errors=errors, began_at=began_at, **told)
+        counters = {name: getattr(stored, name) for name in counts}
+        self._status = replace(self._status, errors=errors, began_at=began_at, **counters)
 
     def _require_lease(self, verb: str, done: int, total: int | None) -> None:
         if not self._take_lease(takes_over=False):

@@ -98,12 +98,12 @@ class XRegistrySource(ForeignSource):
         """Return what the server can do. Raises `Refused` for one that cannot inline."""
         if self._capabilities is None:
             try:
-                found = self._decode(_capabilities, self._api.get("/capabilities"))
+                capabilities = self._decode(_capabilities, self._api.get("/capabilities"))
             except NotFound:
-                found = _Capabilities(frozenset({"inline"}))
-            if "inline" not in found.flags:
+                capabilities = _Capabilities(frozenset({"inline"}))
+            if "inline" not in capabilities.flags:
                 raise Refused(f"{self.name} does not know the flag `inline`, without which it cannot be replicated")
-            self._capabilities = found
+            self._capabilities = capabilities
         return self._capabilities
 
     # --- reading --------------------------------------------------------------------------------------------------
@@ -114,11 +114,11 @@ class XRegistrySource(ForeignSource):
         inlined = (texts or not self._documents) and self._load_capabilities().has_documents
         with ThreadPoolExecutor(AT_ONCE) as pool:
             listed = [row for rows in pool.map(lambda path: self._read_versions(path, inlined), paths) for row in rows]
-            found = [row for row in pool.map(lambda pair: self._to_replica(*pair, texts=texts), listed) if row]
+            replicas = [row for row in pool.map(lambda pair: self._to_replica(*pair, texts=texts), listed) if row]
         if subjects is None and namespace is None:
-            kept = {xid for xid, _ in listed}
-            self._documents = {xid: row for xid, row in self._documents.items() if xid in kept}
-        return SourceListing(found, "")
+            listed_xids = {xid for xid, _ in listed}
+            self._documents = {xid: row for xid, row in self._documents.items() if xid in listed_xids}
+        return SourceListing(replicas, "")
 
     def _list_collections(self, namespace: str | None) -> list[str]:
         """Return the paths of the schemas of each group."""
@@ -227,13 +227,13 @@ class XRegistrySource(ForeignSource):
 
     def fetch(self, rows: Sequence[ReplicaVersion]) -> list[ReplicaVersion]:
         """Return these versions with their texts; those that are gone, or are others meanwhile, are left out."""
-        found = []
+        versions = []
         xids = [self._parse_uri(row.uri) or "" for row in rows]
         with ThreadPoolExecutor(AT_ONCE) as pool:
             for row, data in zip(rows, pool.map(self._read_document, xids), strict=True):
                 if data is not None and hashlib.sha256(data).hexdigest() == row.sha256:
-                    found.append(add_text(row, data))
-        return found
+                    versions.append(add_text(row, data))
+        return versions
 
     def find_fates(self, rows: Sequence[ReplicaVersion]) -> Mapping[str, ReplicaState]:
         """Return which of those versions are there after all: pages may have shifted while they were read."""
@@ -260,8 +260,8 @@ class XRegistrySource(ForeignSource):
         for group in self._list_collections(None):
             for page in self._read_pages(f"{group}?inline=versions,meta{limit}", is_kept=True):
                 digest.update(page.content)
-        seen = digest.hexdigest()
-        return Changes(frozenset() if seen == position else None, seen)
+        new_position = digest.hexdigest()
+        return Changes(frozenset() if new_position == position else None, new_position)
 
 
 def _path_of(place: SubjectName) -> str:

@@ -94,16 +94,16 @@ def _parse_baseline(fmt: Any, baseline: Baseline, limits: Limits) -> Any:
 def _run_validators(fmt: Any, new: Any, before: Any, rules: CheckRules) -> Sequence[Finding]:
     """Return what the validators of the policy say; one that is not installed here is a warning."""
     adopted = {name: version for (of, name), version in (rules.adopted or {}).items() if of == fmt.name}
-    found: list[Finding] = []
+    findings: list[Finding] = []
     for name in rules.policy.validators:
         try:
-            found += run_validator(name, fmt, new, before, adopted)
+            findings += run_validator(name, fmt, new, before, adopted)
         except UnknownRuleset as error:
             why = f"The policy names the validator {name}, which cannot be asked here: {error}."
-            found.append(
+            findings.append(
                 Finding("VALIDATOR_NOT_INSTALLED", "", why=why, fix="Install it here, too.", level=Severity.WARNING)
             )
-    return found
+    return findings
 
 
 def broken_import_report(file: str, needed: str) -> FileReport:

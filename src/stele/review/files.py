@@ -74,17 +74,17 @@ def select_schemas(files: Iterable[tuple[str, bytes]], *, is_lenient: bool = Fal
 
     Raises `InvalidRequest` for a file that is not UTF-8, unless is_lenient: then it is left out.
     """
-    found: dict[str, SchemaFile] = {}
+    schemas: dict[str, SchemaFile] = {}
     for path, data in files:
         name = find_format(path)
         if name is None or _is_hidden(path) or (name == "json" and not _names_its_schema(data)):
             continue
         try:
-            found[path] = SchemaFile(path, name, decode_text(data, path))
+            schemas[path] = SchemaFile(path, name, decode_text(data, path))
         except InvalidRequest:
             if not is_lenient:
                 raise
-    return found
+    return schemas
 
 
 def _is_hidden(path: str) -> bool:

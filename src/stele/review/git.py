@@ -73,23 +73,23 @@ def _object_id(row: bytes) -> str:
 
 def _read_blobs(top: Path, ids: list[str]) -> list[bytes]:
     """Return the contents of blobs, read by one process."""
-    answer = _run_git(top, "cat-file", "--batch", given="".join(f"{each}\n" for each in ids).encode())
-    found, at = [], 0
+    answer = _run_git(top, "cat-file", "--batch", stdin="".join(f"{each}\n" for each in ids).encode())
+    contents, at = [], 0
     for _ in ids:
         end = answer.index(b"\n", at)
         size = int(answer[at:end].rsplit(b" ", 1)[1])
-        found.append(answer[end + 1 : end + 1 + size])
+        contents.append(answer[end + 1 : end + 1 + size])
         at = end + size + 2
-    return found
+    return contents
 
 
-def _run_git(folder: Path, *arguments: str, given: bytes = b"") -> bytes:
+def _run_git(folder: Path, *arguments: str, stdin: bytes = b"") -> bytes:
     """Return what git writes. Raises `InvalidRequest` with git's own message, `NotInstalled` without git."""
     try:
-        done = subprocess.run(["git", "-C", str(folder), *arguments], input=given, capture_output=True, check=False)
+        done = subprocess.run(["git", "-C", str(folder), *arguments], input=stdin, capture_output=True, check=False)
     except FileNotFoundError:
         raise NotInstalled("git") from None
     if done.returncode:
-        said = done.stderr.decode("utf-8", "replace").strip().removeprefix("fatal: ")
-        raise InvalidRequest(f"git: {said or f'{arguments[0]} failed'}")
+        reason = done.stderr.decode("utf-8", "replace").strip().removeprefix("fatal: ")
+        raise InvalidRequest(f"git: {reason or f'{arguments[0]} failed'}")
     return done.stdout

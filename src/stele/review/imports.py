@@ -25,17 +25,17 @@ class ImportGraph:
         """Return the files that a file refers to directly, by the names it uses; names found nowhere are left out."""
         if path not in self._imports:
             file = self._tree[path]
-            found = ((name, self._find(name, file)) for name in _read_names(file, is_export=False))
-            self._imports[path] = {name: target for name, target in found if target is not None}
+            targets = ((name, self._find(name, file)) for name in _read_names(file, is_export=False))
+            self._imports[path] = {name: target for name, target in targets if target is not None}
         return self._imports[path]
 
     def closure(self, path: str) -> tuple[NamedText, ...]:
         """Return all that a file refers to, directly or not, dependencies first."""
         names: dict[str, str] = {}
         for target in self.sort([path]):
-            for name, found in self.imports(target).items():
-                if found != path:
-                    names.setdefault(name, found)
+            for name, dependency in self.imports(target).items():
+                if dependency != path:
+                    names.setdefault(name, dependency)
         order = {target: index for index, target in enumerate(self.sort([path]))}
         by_order = sorted(names.items(), key=lambda item: order[item[1]])
         return tuple(NamedText(name, self._tree[target].text) for name, target in by_order)
@@ -71,11 +71,11 @@ class ImportGraph:
     def _exports_of(self, format_name: str) -> dict[str, str]:
         """Return the files of a format by the names they export."""
         if format_name not in self._exports:
-            found = self._exports[format_name] = {}
+            exports = self._exports[format_name] = {}
             for path, file in self._tree.items():
                 if file.format == format_name:
                     for name in list_exports(file):
-                        found.setdefault(name, path)
+                        exports.setdefault(name, path)
         return self._exports[format_name]
 
     def _find(self, name: str, file: SchemaFile) -> str | None:
@@ -83,8 +83,8 @@ class ImportGraph:
         exported = self._exports_of(file.format).get(name)
         if exported is not None and exported != file.path:
             return exported
-        beside = posixpath.normpath(posixpath.join(posixpath.dirname(file.path), name))
-        for path in (beside, posixpath.normpath(name)):
+        resolved_path = posixpath.normpath(posixpath.join(posixpath.dirname(file.path), name))
+        for path in (resolved_path, posixpath.normpath(name)):
             if path in self._tree and path != file.path:
                 return path
         ends = sorted(path for path in self._tree if path.endswith(f"/{name}") and path != file.path)

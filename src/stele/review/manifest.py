@@ -146,13 +146,13 @@ def _find_fault(folder: Path, manifest: Manifest, subject: str, owner: str) -> s
 
 def complete_tree(folder: Path, manifest: Manifest, tree: Tree) -> dict[str, SchemaFile]:
     """Return the files of a folder with those that only the manifest knows to be schemas, in their formats."""
-    found = dict(tree)
+    files = dict(tree)
     for entry in manifest.subjects.values():
         name = entry.path
         wanted = entry.format or find_format(name) or ""
-        if name not in found or found[name].format != wanted:
-            found[name] = SchemaFile(name, wanted, read_file(folder / name))
-    return found
+        if name not in files or files[name].format != wanted:
+            files[name] = SchemaFile(name, wanted, read_file(folder / name))
+    return files
 
 
 def load_lint_config(folder: Path) -> LintConfig:

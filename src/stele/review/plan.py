@@ -145,18 +145,18 @@ class _Planner:
         policy = self._manifest.policy_of(subject)
         steps = tuple(self._policy_steps(subject, state))
         references = self._references(path, subject)
-        found = self._find_version(path, subject, references)
+        version = self._find_version(path, subject, references)
         newest = state.numbers[-1] if state.numbers else 0
         report = None
-        if found:
-            action = Action.NONE if found == newest else Action.DRIFT
+        if version:
+            action = Action.NONE if version == newest else Action.DRIFT
         else:
             report = self._review(path, state, policy or state.policy, references)
             action = Action.CREATE if not newest else Action.REGISTER
             if report.outcome in (Outcome.FAILED, Outcome.INVALID):
                 action = Action.REFUSE
-        shown = self._workspace.shown_path(path)
-        plan = SubjectPlan(subject, action, shown, found, newest, report, references, steps)
+        display_path = self._workspace.shown_path(path)
+        plan = SubjectPlan(subject, action, display_path, version, newest, report, references, steps)
         self._done[subject] = plan
         return plan
 
@@ -180,10 +180,10 @@ class _Planner:
     def _references(self, path: str, subject: str) -> tuple[SchemaReference, ...]:
         """Return the direct references of a file: named by hand, or found in it."""
         by_hand = self._manifest.subjects[subject].references
-        found = {name: self._reference(name, target) for name, target in by_hand.items()}
+        references = {name: self._reference(name, target) for name, target in by_hand.items()}
         for name, target in self._workspace.graph.imports(path).items():
-            found.setdefault(name, self._reference(name, self._subjects[target]))
-        return tuple(found.values())
+            references.setdefault(name, self._reference(name, self._subjects[target]))
+        return tuple(references.values())
 
     def _reference(self, name: str, target: str) -> SchemaReference:
         planned = self._done.get(target)

@@ -98,15 +98,15 @@ class _VersionNumber(msgspec.Struct, frozen=True):
 
 
 def _read_baseline(client: SchemaRegistryClient, subject: str, number: int) -> Baseline:
-    found = client.resolve_version(subject, number)
-    references = tuple(NamedText(name, text) for name, text in found.references.items())
-    return Baseline(number, Candidate(found.text, references), f"{subject} version {number}")
+    version = client.resolve_version(subject, number)
+    references = tuple(NamedText(name, text) for name, text in version.references.items())
+    return Baseline(number, Candidate(version.text, references), f"{subject} version {number}")
 
 
 def resolve_references(client: SchemaRegistryClient, references: tuple[SchemaReference, ...]) -> tuple[NamedText, ...]:
     """Return the texts that references lead to, and all that those refer to, dependencies first."""
-    found = client.resolve_schema(Schema("", references=references))
-    return tuple(NamedText(name, text) for name, text in found.references.items())
+    schema = client.resolve_schema(Schema("", references=references))
+    return tuple(NamedText(name, text) for name, text in schema.references.items())
 
 
 def parse_reference(name: str, target: str) -> SchemaReference:

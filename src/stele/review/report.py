@@ -119,9 +119,9 @@ class FindingLocator:
         """
         is_other = reader is not None and reader is not self._parsed
         if (is_other or path not in self._positions) and isinstance(self._format, HasLocator):
-            found = self._format.locator(reader if is_other else self._parsed)(path)
-            if found is not None and (is_other or found.path in self._positions):
-                path = found.path
+            location = self._format.locator(reader if is_other else self._parsed)(path)
+            if location is not None and (is_other or location.path in self._positions):
+                path = location.path
         return find_nearest(self._positions, path)
 
 

@@ -51,7 +51,7 @@ class SubjectCheck(msgspec.Struct, frozen=True):
         if self.ruleset is not None:
             rules = msgspec.structs.replace(rules, ruleset=self.ruleset)
         baselines = registry.read_baselines(self.client, state, policy)
-        report = check_file(target.shown, file.format, schema, baselines, rules)
+        report = check_file(target.label, file.format, schema, baselines, rules)
         is_registered = imports <= {each.name for each in remote}
         if self.policy is not None or self.ruleset is not None or not is_registered:
             return report  # the registry would be asked another question
@@ -61,12 +61,14 @@ class SubjectCheck(msgspec.Struct, frozen=True):
         self, imports: frozenset[str], state: registry.SubjectState
     ) -> tuple[SchemaReference, ...]:
         """Return the references of the file that are versions in the registry."""
-        found = {each.name: each for each in self.references if isinstance(each, SchemaReference)}
+        references = {each.name: each for each in self.references if isinstance(each, SchemaReference)}
         named = {each.name for each in self.references}
         if state.numbers:
             newest = self.client.version(self.subject, state.numbers[-1])
-            found |= {each.name: each for each in newest.references if each.name in imports and each.name not in named}
-        return tuple(found.values())
+            references |= {
+                each.name: each for each in newest.references if each.name in imports and each.name not in named
+            }
+        return tuple(references.values())
 
 
 def _list_imports(target: ReviewTarget) -> frozenset[str]:

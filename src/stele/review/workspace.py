@@ -61,9 +61,9 @@ class Workspace:
 
 def open_workspace(root: Path, *, is_deep: bool = True) -> Workspace:
     """Return a folder of schemas; with is_deep=False without the folders in it. Raises `InvalidRequest`."""
-    found = read_folder(root, is_deep=is_deep)
-    manifest = load_manifest(root, found)
-    return Workspace(root, complete_tree(root, manifest, found), manifest, is_deep=is_deep)
+    tree = read_folder(root, is_deep=is_deep)
+    manifest = load_manifest(root, tree)
+    return Workspace(root, complete_tree(root, manifest, tree), manifest, is_deep=is_deep)
 
 
 def _with_references(file: SchemaFile, graph: ImportGraph, references: Sequence[NamedText]) -> Candidate:
@@ -77,7 +77,7 @@ class ReviewTarget(msgspec.Struct, frozen=True):
 
     workspace: Workspace
     path: str
-    shown: str
+    label: str
 
     @property
     def file(self) -> SchemaFile:
@@ -212,9 +212,11 @@ def _open_source(text: str, targets: Sequence[ReviewTarget], format_name: str | 
         return FolderSource(path)
     if len(targets) != 1:
         raise InvalidRequest(f"--against {text}: a file is compared with one file, and there are {len(targets)}")
-    wanted, given = targets[0].file.format, find_format(path)
-    if format_name is None and given is not None and given != wanted:
-        raise InvalidRequest(f"{targets[0].shown} is {wanted} and {path} is {given} by their suffixes; give --format")
+    wanted, source_format = targets[0].file.format, find_format(path)
+    if format_name is None and source_format is not None and source_format != wanted:
+        raise InvalidRequest(
+            f"{targets[0].label} is {wanted} and {path} is {source_format} by their suffixes; give --format"
+        )
     return FileSource(path, targets[0])
 
 
@@ -249,11 +251,11 @@ def check_targets(
     for target in targets:
         broken = _find_broken_import(target)
         if broken is not None:
-            reports.append(broken_import_report(target.shown, broken))
+            reports.append(broken_import_report(target.label, broken))
             continue
         schema = target.workspace.candidate(target.path, options.references)
         baselines = earlier.baselines(target, options.references)
-        reports.append(check_file(target.shown, target.file.format, schema, baselines, options.rules_for(target)))
+        reports.append(check_file(target.label, target.file.format, schema, baselines, options.rules_for(target)))
     folders = {id(target.workspace): target.workspace for target in targets if _is_whole(target.workspace, targets)}
     for workspace in folders.values():
         reports += earlier.removed_files(workspace)
@@ -265,8 +267,8 @@ def find_earlier(
 ) -> list[tuple[ReviewTarget, Baseline]]:
     """Return the files that an earlier state has, each with its newest earlier version."""
     earlier = _EarlierStates(sources)
-    found = ((target, earlier.baselines(target, references)) for target in targets)
-    return [(target, baselines[-1]) for target, baselines in found if baselines]
+    pairs = ((target, earlier.baselines(target, references)) for target in targets)
+    return [(target, baselines[-1]) for target, baselines in pairs if baselines]
 
 
 def _is_whole(workspace: Workspace, targets: Sequence[ReviewTarget]) -> bool:
@@ -297,22 +299,22 @@ class _EarlierStates:
 
     def baselines(self, target: ReviewTarget, references: Sequence[NamedText]) -> list[Baseline]:
         """Return the earlier versions of a file, oldest first."""
-        found = []
+        baselines = []
         for index, source in enumerate(self._sources):
             tree, graph = self._read(index, target.workspace)
             if target.path in tree:
                 file = msgspec.structs.replace(tree[target.path], format=target.file.format)
-                label = source.label if isinstance(source, FileSource) else f"{source.label}:{target.shown}"
-                found.append(Baseline(index + 1, _with_references(file, graph, references), label))
-        return found
+                label = source.label if isinstance(source, FileSource) else f"{source.label}:{target.label}"
+                baselines.append(Baseline(index + 1, _with_references(file, graph, references), label))
+        return baselines
 
     def removed_files(self, workspace: Workspace) -> list[FileReport]:
         """Return reports of files that the newest state has and the workspace has no more."""
         if not self._sources or isinstance(self._sources[-1], FileSource):
             return []
         tree, _ = self._read(len(self._sources) - 1, workspace)
-        gone = sorted(path for path in tree if path not in workspace.files)
-        return [removed_file_report(workspace.shown_path(path), self._sources[-1].label) for path in gone]
+        removed_paths = sorted(path for path in tree if path not in workspace.files)
+        return [removed_file_report(workspace.shown_path(path), self._sources[-1].label) for path in removed_paths]
 
     def _read(self, index: int, workspace: Workspace) -> tuple[Tree, ImportGraph]:
         key = index, id(workspace)
@@ -337,5 +339,5 @@ def lint_targets(
         if own.is_excluded(target.path):
             continue
         schema = target.workspace.candidate(target.path, references)
-        reports.append(lint_file(target.shown, target.file.format, schema, own, before))
+        reports.append(lint_file(target.label, target.file.format, schema, own, before))
     return reports

@@ -98,8 +98,8 @@ class AnswerFinisher:
         headers = list(head.get("headers", ()))
         if scope["method"] == "GET":
             headers = self._add_caching(scope, head["status"], headers, content)
-            asked = _join_header(scope["headers"], b"if-none-match")
-            if head["status"] == 200 and asked and matches_tag(asked, headers):
+            if_none_match = _join_header(scope["headers"], b"if-none-match")
+            if head["status"] == 200 and if_none_match and matches_tag(if_none_match, headers):
                 return not_modified(headers)
         names = {name.lower() for name, _ in headers}
         encoding = self._options.choose_encoding(_join_header(scope["headers"], b"accept-encoding"), len(content))
@@ -134,17 +134,17 @@ def encode_answer(head: Message, content: bytes, encoding: str) -> tuple[Message
 
 def not_modified(headers: HeaderPairs) -> tuple[Message, Message]:
     """The 304 in the place of an answer with these headers."""
-    kept = [pair for pair in headers if pair[0].lower() in _KEPT_OF_304]
+    kept_headers = [pair for pair in headers if pair[0].lower() in _KEPT_OF_304]
     return (
-        {"type": "http.response.start", "status": 304, "headers": kept},
+        {"type": "http.response.start", "status": 304, "headers": kept_headers},
         {"type": "http.response.body", "body": b""},
     )
 
 
-def matches_tag(asked: bytes, headers: HeaderPairs) -> bool:
+def matches_tag(if_none_match: bytes, headers: HeaderPairs) -> bool:
     """Whether an If-None-Match names the entity tag that is among the headers of an answer."""
     own = next((value.removeprefix(b"W/") for name, value in headers if name.lower() == b"etag"), None)
-    tags = [tag.strip() for tag in asked.split(b",")]
+    tags = [tag.strip() for tag in if_none_match.split(b",")]
     return own is not None and (b"*" in tags or any(tag.removeprefix(b"W/") == own for tag in tags))
 
 

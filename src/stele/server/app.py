@@ -160,8 +160,8 @@ class Server:
 
     async def _answer_readiness(self, send: Send) -> None:
         status, reason = self._find_status()
-        said = {"status": status, "reason": reason} if reason else {"status": status}
-        await _send_text(send, 200 if status == "ready" else 503, said)
+        body = {"status": status, "reason": reason} if reason else {"status": status}
+        await _send_text(send, 200 if status == "ready" else 503, body)
 
     @property
     def is_ready(self) -> bool:

@@ -185,16 +185,16 @@ class AuditForwarder:
         for path in find_files(self._path):
             inode = path.stat().st_ino
             offset = self._place[2] if self._place is not None and self._place[1] == inode else 0
-            found: list[tuple[AuditLine, bytes]] = []
+            batch: list[tuple[AuditLine, bytes]] = []
             for end, text in iter_lines(path, offset):
                 line = read_line(text)
                 if line.number > self._delivered:
-                    found.append((line, text.rstrip(b"\n")))
+                    batch.append((line, text.rstrip(b"\n")))
                     offset = end
-                    if len(found) == _BATCH:
+                    if len(batch) == _BATCH:
                         break
-            if found:
-                return found, (path, inode, offset)
+            if batch:
+                return batch, (path, inode, offset)
         return [], None
 
     def close(self) -> None:

@@ -37,7 +37,7 @@ class ServerAudit:
         key = read_key_bytes(parse_source("audit_key", settings.audit_key)) if settings.audit_key else b""
         receivers = {"syslog": settings.audit_syslog, "webhook": settings.audit_webhook}
         self._forwarders = [AuditForwarder(path, name, make_receiver(url)) for name, url in receivers.items() if url]
-        file = AuditFile(path, key, max_bytes=settings.audit_file_bytes, kept=settings.audit_files)
+        file = AuditFile(path, key, max_bytes=settings.audit_file_bytes, most_files=settings.audit_files)
         self._writer = AuditWriter(registry, file)
         self._registry = registry
         self._tasks: list[asyncio.Task[None]] = []

@@ -147,10 +147,10 @@ class BrowserSessions:
         cookie = _find_cookie(headers)
         if cookie is None:
             return None
-        held = self._seal.unseal(cookie)
-        if held is None:
+        payload = self._seal.unseal(cookie)
+        if payload is None:
             return None
-        session = msgspec.msgpack.decode(held, type=_Session)
+        session = msgspec.msgpack.decode(payload, type=_Session)
         digest = _digest(cookie)
         ended = collections.items_in(self._registry, self._registry.state, COLLECTION)
         if session.expires <= time.time() or digest in self._ended or (digest,) in ended:
@@ -171,21 +171,21 @@ def _digest(cookie: bytes) -> str:
 def _find_cookie(headers: Headers) -> bytes | None:
     """Return the value of the cookie; None where there is none, or several: then somebody else has planted one."""
     name = COOKIE.encode()
-    found = [
+    values = [
         value
         for header, text in headers
         if header == b"cookie"
         for each, _, value in (pair.strip().partition(b"=") for pair in text.split(b";"))
         if each == name
     ]
-    return found[0] if len(found) == 1 else None
+    return values[0] if len(values) == 1 else None
 
 
 def _is_sent_by_own_page(headers: Headers) -> bool:
     """Return whether the browser says that a page of this server sent a request."""
-    said = dict(headers)
-    origin = said.get(b"origin", b"")
-    return bool(origin) and is_same_origin(origin.decode("latin-1"), said.get(b"host", b""))
+    values = dict(headers)
+    origin = values.get(b"origin", b"")
+    return bool(origin) and is_same_origin(origin.decode("latin-1"), values.get(b"host", b""))
 
 
 def open_sessions(

@@ -186,8 +186,8 @@ class Dispatcher:
         is_page = own.root == PAGES if own is not None else path == PAGES or path.startswith(f"{PAGES}/")
         if not is_page or any(name in CREDENTIAL_HEADERS for name, _ in scope["headers"]):
             return scope
-        found = sessions.find_credentials(scope["method"], scope["headers"])
-        return scope if found is None else {**scope, "headers": [*scope["headers"], found]}
+        header = sessions.find_credentials(scope["method"], scope["headers"])
+        return scope if header is None else {**scope, "headers": [*scope["headers"], header]}
 
     async def identify_caller(self, scope: AsgiScope) -> tuple[Principal, SteleError | None]:
         """Return who asks, and why the request is refused before anything is done for it, if it is."""
@@ -270,9 +270,9 @@ class Dispatcher:
         answer.counter.count_cached(started)
         if not is_read:
             path = unquote(request.target.partition(b"?")[0].decode("ascii"))
-            asked = {"method": request.method, "path": path}
+            scope = {"method": request.method, "path": path}
             who, status = principal.name or request.client, answer.head["status"]
-            self._log_request(asked, answer.dialect, status, started, request_id, caller=who, subject=answer.subject)
+            self._log_request(scope, answer.dialect, status, started, request_id, caller=who, subject=answer.subject)
         return answer.status_line, b"%bx-request-id: %b\r\n" % (answer.raw_headers, request_id), answer.body["body"]
 
     def _find_principal_at_once(
@@ -325,7 +325,7 @@ class Dispatcher:
         self._log_request(scope, answer.dialect, status, started, request_id, caller=who, subject=answer.subject)
 
     def _log_request(
-        self, scope: AsgiScope, dialect: str, status: int, started: float, request_id: bytes, **said: str
+        self, scope: AsgiScope, dialect: str, status: int, started: float, request_id: bytes, **details: str
     ) -> None:
         logger, is_write = self._logger, scope["method"] not in {"GET", "HEAD", "OPTIONS"}
         # Whoever sends too many requests must not fill the log: a metric counts those.
@@ -338,7 +338,7 @@ class Dispatcher:
             status=status,
             ms=round((time.perf_counter() - started) * 1000, 2),
             request_id=request_id.decode("ascii"),
-            **{name: value for name, value in said.items() if value},
+            **{name: value for name, value in details.items() if value},
         )
 
     def _find_mount(self, segments: list[str]) -> MountedDialect | None:
@@ -366,9 +366,11 @@ class Dispatcher:
         """The target, or on paths of the fallback the dialect whose media type the client names."""
         if target.mount is not self._fallback or target.base or target.path.startswith("/_docs/"):
             return target
-        given = [(name, value.lower()) for name, value in headers if name in _MEDIA_HEADERS]
+        media_headers = [(name, value.lower()) for name, value in headers if name in _MEDIA_HEADERS]
         for media_type, mount in self._media.items():
-            if any(media_type in value for _, value in given) and _names_media_type(given, media_type.decode("ascii")):
+            if any(media_type in value for _, value in media_headers) and _names_media_type(
+                media_headers, media_type.decode("ascii")
+            ):
                 return target._replace(mount=mount)
         return target
 
@@ -405,16 +407,18 @@ class Dispatcher:
             counter = self._metrics.get_counter(mount.dialect, route, scope["method"], answer.status)
             counter.count_request(time.perf_counter() - started)
             subject = _find_subject(inner)
-            said = {"caller": _describe_caller(inner[PRINCIPAL], inner), "reason": _describe_error(inner)}
-            self._log_request(scope, mount.dialect, answer.status, started, answer.request_id, subject=subject, **said)
+            details = {"caller": _describe_caller(inner[PRINCIPAL], inner), "reason": _describe_error(inner)}
+            self._log_request(
+                scope, mount.dialect, answer.status, started, answer.request_id, subject=subject, **details
+            )
             if self._note_refusal is not None and isinstance(error := inner.get(ERROR), Unauthenticated | Forbidden):
                 self._note_refusal(caller, inner, answer.status, error)
         if self.cache is not None and key is not None and position is not None:
             self._metrics.count_miss()
             if answer.kept is not None and is_repeatable(inner):
                 needs = find_dependencies(inner)
-                kept = make_answer(key, answer.kept, position, needs, counter, mount.dialect, subject)
-                self.cache.keep_answer(key, kept)
+                cached_answer = make_answer(key, answer.kept, position, needs, counter, mount.dialect, subject)
+                self.cache.keep_answer(key, cached_answer)
 
 
 class _AnswerTracker:
@@ -445,14 +449,14 @@ class _AnswerTracker:
             self.status = message["status"]
             if self.status == 413:
                 await self._drain_body()
-            kept = [pair for pair in message.get("headers", ()) if pair[0].lower() != b"x-request-id"]
-            kept.append(NO_SNIFFING)
+            headers = [pair for pair in message.get("headers", ()) if pair[0].lower() != b"x-request-id"]
+            headers.append(NO_SNIFFING)
             if self.status == 503:
-                kept.append(_RETRY_AFTER)
+                headers.append(_RETRY_AFTER)
             elif self.status == 401:
-                kept.extend(self._list_challenges())
-            self._start = {**message, "headers": kept}
-            message = {**message, "headers": [*kept, (b"x-request-id", self.request_id)]}
+                headers.extend(self._list_challenges())
+            self._start = {**message, "headers": headers}
+            message = {**message, "headers": [*headers, (b"x-request-id", self.request_id)]}
         elif self.head and message["type"] == "http.response.body":
             message = {"type": "http.response.body", "body": b"", "more_body": message.get("more_body", False)}
         elif message["type"] == "http.response.body" and self.status in _KEPT_STATUS:
@@ -506,10 +510,10 @@ def _describe_error(scope: AsgiScope) -> str:
     return "" if error is None else shorten(error_message(error), _REASON_CHARACTERS, placeholder=" …")
 
 
-def _names_media_type(given: Iterable[tuple[bytes, bytes]], media_type: str) -> bool:
+def _names_media_type(headers: Iterable[tuple[bytes, bytes]], media_type: str) -> bool:
     """Whether these headers name a media type: that of the body decides, else what the client would like to get."""
-    accept = ", ".join(value.decode("latin-1") for name, value in given if name == b"accept")
-    sent = (bare_media_type(value.decode("latin-1")) for name, value in given if name == b"content-type")
+    accept = ", ".join(value.decode("latin-1") for name, value in headers if name == b"accept")
+    sent = (bare_media_type(value.decode("latin-1")) for name, value in headers if name == b"content-type")
     return media_type in sent or is_preferred(accept, media_type)
 
 
@@ -523,9 +527,9 @@ def _make_request_id(headers: Iterable[tuple[bytes, bytes]]) -> bytes:
     return _choose_request_id(next((value for name, value in headers if name == _REQUEST_ID_HEADER), b""))
 
 
-def _choose_request_id(given: bytes) -> bytes:
+def _choose_request_id(request_id: bytes) -> bytes:
     """Return the id that a client has given, if it is one, else a new one."""
-    return given if given and _REQUEST_ID.match(given) else next(_unique_ids)
+    return request_id if request_id and _REQUEST_ID.match(request_id) else next(_unique_ids)
 
 
 def _number_ids() -> Iterator[bytes]:

@@ -33,17 +33,17 @@ class JoinedWriteTransport(asyncio.Transport):
             self._write_held()
             self._transport.write(data)
         elif self._held:
-            held, self._held = self._held, b""
-            self._transport.writelines((held, data))
+            pending, self._held = self._held, b""
+            self._transport.writelines((pending, data))
         elif data:
             self._held = data
             self._loop.call_soon(self._write_held)
 
     def _write_held(self) -> None:
         if self._held:
-            held, self._held = self._held, b""
+            pending, self._held = self._held, b""
             if not self._transport.is_closing():
-                self._transport.write(held)
+                self._transport.write(pending)
 
     def write_now(self, data: bytes) -> None:
         """Write what was held back, and this, which nothing follows."""

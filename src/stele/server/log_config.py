@@ -52,11 +52,11 @@ class TimeStamper:
     def __call__(self, logger: Any, name: str, event: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
         """Add the time to an event."""
         second, nanoseconds = divmod(time.time_ns(), 1_000_000_000)
-        known, shown = self._known
+        known, timestamp = self._known
         if second != known:
-            shown = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(second))
-            self._known = second, shown
-        event["timestamp"] = f"{shown}.{nanoseconds // 1000:06d}Z"
+            timestamp = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(second))
+            self._known = second, timestamp
+        event["timestamp"] = f"{timestamp}.{nanoseconds // 1000:06d}Z"
         return event
 
 

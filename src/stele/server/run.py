@@ -141,9 +141,11 @@ def run_server(settings: ServerSettings, announce: Callable[[str], None] = lambd
         if settings.tls_certificate:
             ServerTls(settings)  # These raise before anything listens; each worker opens its own.
         config = _make_config(settings)
-        given = [bound.enter_context(taken) for taken in take_sockets()]
-        own = [bound.enter_context(_bind_socket(settings.host, port)) for port in _list_unserved(ports, given)]
-        sockets = [*given, *own]
+        inherited_sockets = [bound.enter_context(taken) for taken in take_sockets()]
+        own = [
+            bound.enter_context(_bind_socket(settings.host, port)) for port in _list_unserved(ports, inherited_sockets)
+        ]
+        sockets = [*inherited_sockets, *own]
         check_exposure(settings, [_describe_place(each, ports) for each in sockets])
         asyncio.run(_prepare_store(settings))
         _announce_sockets(settings, sockets, ports, announce)
@@ -190,9 +192,9 @@ def _make_config(settings: ServerSettings) -> uvicorn.Config:
     )
 
 
-def _list_unserved(ports: dict[int, str], given: list[socket.socket]) -> list[int]:
+def _list_unserved(ports: dict[int, str], sockets: list[socket.socket]) -> list[int]:
     """The ports that no socket of the service manager stands for; each that is no dialect's own is for all of them."""
-    served = {ports.get(_port_of(taken), "") for taken in given}
+    served = {ports.get(_port_of(taken), "") for taken in sockets}
     return [port for port, dialect in ports.items() if dialect not in served]
 
 
@@ -295,12 +297,12 @@ def _is_single_threaded() -> bool:
 def _bind_socket(host: str, port: int) -> socket.socket:
     """A socket of that address, which worker processes share. Raises `InvalidRequest` when it cannot be had."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    made = socket.socket(family=family)
+    listener = socket.socket(family=family)
     try:
-        made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        made.bind((host, port))
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listener.bind((host, port))
     except OSError as error:
-        made.close()
+        listener.close()
         raise InvalidRequest(f"cannot listen on {host}:{port}: {error.strerror}") from error
-    made.set_inheritable(True)
-    return made
+    listener.set_inheritable(True)
+    return listener

@@ -27,9 +27,9 @@ def take_sockets() -> list[socket.socket]:
     if pid != str(os.getpid()) or not count.isdecimal():
         return []
     sockets = [socket.socket(fileno=_FIRST_DESCRIPTOR + index) for index in range(int(count))]
-    for index, given in enumerate(sockets):
-        given.set_inheritable(False)
-        if given.type != socket.SOCK_STREAM or not given.getsockopt(socket.SOL_SOCKET, socket.SO_ACCEPTCONN):
+    for index, listener in enumerate(sockets):
+        listener.set_inheritable(False)
+        if listener.type != socket.SOCK_STREAM or not listener.getsockopt(socket.SOL_SOCKET, socket.SO_ACCEPTCONN):
             raise InvalidRequest(
                 f"the service manager hands over socket {index}, which does not listen for connections: use"
                 " ListenStream= with Accept=no"

@@ -495,9 +495,9 @@ def load_settings(
         variable = f"STELE_{name.upper()}"
         if variable in environ:
             values[name], origins[name] = environ[variable], "environment"
-    given = {name: value for name, value in flags.items() if value is not None}
-    values.update(given)
-    origins.update(dict.fromkeys(given, "flag"))
+    given_flags = {name: value for name, value in flags.items() if value is not None}
+    values.update(given_flags)
+    origins.update(dict.fromkeys(given_flags, "flag"))
     for name in [field.name for field in msgspec.structs.fields(ServerSettings) if isinstance(field.default, tuple)]:
         if isinstance(values.get(name), str):
             values[name] = [part.strip() for part in values[name].split(",") if part.strip()]

@@ -53,12 +53,12 @@ class SiteGuard:
             elif name == b"origin":
                 origin = value
         if not self.knows_host(host, address):
-            shown = host.decode("ascii", "replace")
-            return ForeignSite(f"'{shown}' is no name of this server; the setting allowed_hosts lists its names")
+            site = host.decode("ascii", "replace")
+            return ForeignSite(f"'{site}' is no name of this server; the setting allowed_hosts lists its names")
         if origin and method not in _SAFE_METHODS and not self._is_own_origin(origin.decode("latin-1"), host):
-            shown = origin.decode("ascii", "replace")
+            site = origin.decode("ascii", "replace")
             return ForeignSite(
-                f"pages of '{shown}' may not change anything here; the setting cors_origins lists those that may"
+                f"pages of '{site}' may not change anything here; the setting cors_origins lists those that may"
             )
         return None
 

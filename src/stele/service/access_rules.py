@@ -71,10 +71,10 @@ class RuleFile:
 
         A file that is wrong leaves the rules as they are, and is told once.
         """
-        seen = identify_file(Path(self.path))
-        if seen == self._seen:
+        identity = identify_file(Path(self.path))
+        if identity == self._seen:
             return False
-        self._seen = seen
+        self._seen = identity
         try:
             before, self.rules = self.rules, self._read()
         except InvalidRequest as error:
@@ -158,8 +158,8 @@ class RegistryAccess(AccessControl):
     def _collect(self, state: State) -> None:
         rows = [RuleSource(rule, file.path) for file in self._files for rule in file.rules]
         for name in self._readers:
-            found = state.collections.get(name)
-            rows += self._read_documents(name, found.items.values() if found is not None else ())
+            collection = state.collections.get(name)
+            rows += self._read_documents(name, collection.items.values() if collection is not None else ())
         self.sources = tuple(rows)
         before = self._rules
         self._rules = AccessRules(
@@ -178,8 +178,8 @@ class RegistryAccess(AccessControl):
 
 
 def _revision(state: State, collection: str) -> int:
-    found = state.collections.get(collection)
-    return 0 if found is None else found.revision
+    documents = state.collections.get(collection)
+    return 0 if documents is None else documents.revision
 
 
 class AccessRuleInfo(msgspec.Struct, frozen=True):

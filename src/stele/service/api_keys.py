@@ -144,8 +144,8 @@ def find_key_id(text: str) -> str | None:
 
 def find_document(state: State, key_id: str) -> bytes | None:
     """Return what is stored of a key, None if there is none with this id."""
-    found = state.collections.get(COLLECTION)
-    return None if found is None else found.items.get((key_id,))
+    collection = state.collections.get(COLLECTION)
+    return None if collection is None else collection.items.get((key_id,))
 
 
 def check_api_key(document: bytes, text: str, now: float) -> tuple[Principal, float]:

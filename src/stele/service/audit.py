@@ -129,8 +129,8 @@ def _list_digests(record: ev.LogRecord) -> Iterator[_Digest]:
     """Return a digest for each row that the journal makes of a record."""
     for event in record.events:
         rows = len(list_entries(0, ev.LogRecord(record.metadata, (event,))))
-        found = list(_digest_event(event))
-        yield from (found[place] if place < len(found) else (None, None) for place in range(rows))
+        digests = list(_digest_event(event))
+        yield from (digests[place] if place < len(digests) else (None, None) for place in range(rows))
 
 
 def _digest_event(event: ev.Event) -> Iterator[_Digest]:

@@ -33,17 +33,17 @@ class AuditFile:
         path: The file; its folder is made.
         key: What hashes are made with, b"" for none.
         max_bytes: Length after which a new file begins.
-        kept: Full files that stay; older ones are deleted.
+        most_files: Full files that stay; older ones are deleted.
 
     Raises:
         StoreError: The file cannot be read or written, or its last line is none.
     """
 
-    def __init__(self, path: Path, key: bytes = b"", *, max_bytes: int = 100 << 20, kept: int = 10) -> None:
+    def __init__(self, path: Path, key: bytes = b"", *, max_bytes: int = 100 << 20, most_files: int = 10) -> None:
         self.path = path
         self._key = key
         self._max_bytes = max_bytes
-        self._kept = kept
+        self._most_files = most_files
         self._lock = -1
         self._identity = (-1, -1)
         """Inode and length of the file as it was left; another one means that another process wrote."""
@@ -151,7 +151,7 @@ class AuditFile:
             first = read_line(file.readline()).number
         self.path.rename(self.path.with_name(f"{self.path.name}.{first:012d}"))
         full = [path for path in find_files(self.path) if path != self.path]
-        for path in full[: max(len(full) - self._kept, 0)]:
+        for path in full[: max(len(full) - self._most_files, 0)]:
             path.unlink()
 
 

@@ -25,15 +25,15 @@ class AuditNotes:
     """Notes of one process, taken by the writer of the audit trail; without one, only refused registrations are kept.
 
     Args:
-        kept: Refused registrations that are remembered, the newest ones.
+        most_entries: Refused registrations that are remembered, the newest ones.
         text_bytes: Length up to which the text of a refused registration is noted; 0: never.
     """
 
-    def __init__(self, kept: int = 0, text_bytes: int = 0) -> None:
+    def __init__(self, most_entries: int = 0, text_bytes: int = 0) -> None:
         self.text_bytes = text_bytes
         self.file: Path | None = None
         """File of the audit trail; None: there is none."""
-        self.recent: deque[AuditEntry] = deque(maxlen=kept)
+        self.recent: deque[AuditEntry] = deque(maxlen=most_entries)
         """The newest refused registrations, oldest first, where there is no file."""
         self.is_on = False
         """Whether somebody takes the notes."""

@@ -52,8 +52,8 @@ def longest_prefix_locator(tree: DeclarationTree) -> Locator:
     def locate(path: str) -> OutlineLocation | None:
         ends = [match.start() for match in _STEP.finditer(path)]
         parts = (path[:end] for end in (len(path), *reversed(ends)))
-        found = next((part for part in parts if part in tree.nodes), None)
-        return None if found is None else OutlineLocation(found, partial=found != path)
+        prefix = next((part for part in parts if part in tree.nodes), None)
+        return None if prefix is None else OutlineLocation(prefix, partial=prefix != path)
 
     return locate
 
@@ -62,20 +62,22 @@ def attribute_findings(
     comparison: TreeComparison, old: Locator, new: Locator, reasons: Iterable[DirectedFinding]
 ) -> list[DeclarationChange]:
     """Return the changes with what is held against them; findings that belong to none of them come last, as changes."""
-    blame = _Attribution(comparison, ComparedSide(comparison.old, old), ComparedSide(comparison.new, new))
-    held: defaultdict[int, list[DirectedFinding]] = defaultdict(list)
+    attribution = _Attribution(comparison, ComparedSide(comparison.old, old), ComparedSide(comparison.new, new))
+    findings: defaultdict[int, list[DirectedFinding]] = defaultdict(list)
     broken: defaultdict[int, set[Direction]] = defaultdict(set)
     alone: list[DeclarationChange] = []
     for reason in reasons:
-        guilty = blame.matching_changes(reason)
-        if guilty:
-            held[guilty[0]].append(reason)
+        responsible = attribution.matching_changes(reason)
+        if responsible:
+            findings[responsible[0]].append(reason)
         else:
             alone.append(_unattributed_change(reason))
         if reason.breaks:
-            for index in guilty:
+            for index in responsible:
                 broken[index].add(reason.direction)
-    changes = [_with_findings(change, held[index], broken[index]) for index, change in enumerate(comparison.changes)]
+    changes = [
+        _with_findings(change, findings[index], broken[index]) for index, change in enumerate(comparison.changes)
+    ]
     return changes + alone
 
 
@@ -186,8 +188,8 @@ class _Attribution:
         """
         backward = reason.direction is Direction.BACKWARD
         readers_first = (_Which.NEW, _Which.OLD) if backward else (_Which.OLD, _Which.NEW)
-        found = [(which, self._locate_path(which, reason.path)) for which in readers_first]
-        return found[0] if not found[0][1].partial else max(found, key=lambda item: self._path_depth(*item))
+        locations = [(which, self._locate_path(which, reason.path)) for which in readers_first]
+        return locations[0] if not locations[0][1].partial else max(locations, key=lambda item: self._path_depth(*item))
 
     def _locate_path(self, which: _Which, path: str) -> OutlineLocation:
         side = self.sides[which]
@@ -209,8 +211,8 @@ class _Attribution:
         score = 0
         if place.attribute and place.attribute in (change.what, change.what.partition(" ")[0]):
             score += 8
-        shown = {finding.reader, finding.writer} - {""}
-        if change.kind is ChangeKind.CHANGED and shown & ({change.before, change.after} - {""}):
+        values = {finding.reader, finding.writer} - {""}
+        if change.kind is ChangeKind.CHANGED and values & ({change.before, change.after} - {""}):
             score += _TELLING
         names = {path.rpartition("/")[2].rpartition(".")[2] for path in (change.path, change.was) if path}
         if any(words.issuperset(_WORD.findall(name)) for name in (*names, change.what) if name):

@@ -112,13 +112,13 @@ async def read_events(
     if after.seq > state.seq:
         return FoundEvents([], after)
     records = await registry.read_log(after.seq - 1, min(limit, MOST_RECORDS, state.seq - after.seq + 1))
-    found = [
+    events = [
         event
         for seq, record in records
         for event in list_events(seq, record)
         if event.position > after and can_see_change(registry.access, event.change)
     ]
-    return FoundEvents(found, EventPosition(records[-1][0] + 1) if records else after)
+    return FoundEvents(events, EventPosition(records[-1][0] + 1) if records else after)
 
 
 async def wait_for_events(
@@ -204,8 +204,8 @@ def _subject_change(is_deleted: bool) -> Callable[[Any], Iterator[ElementChange]
 
 
 def _registration_changes(event: ev.VersionRegistered) -> Iterator[ElementChange]:
-    gone = sorted(set(event.replaces) - {event.version_number})
-    yield from (ElementChange(True, *event.key, number) for number in gone)
+    replaced_numbers = sorted(set(event.replaces) - {event.version_number})
+    yield from (ElementChange(True, *event.key, number) for number in replaced_numbers)
     yield ElementChange(False, *event.key, event.version_number)
 
 

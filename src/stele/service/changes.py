@@ -181,9 +181,9 @@ class TreeComparison:
 
     def _equal_subtrees(self) -> Iterator[tuple[str, str]]:
         """Declarations with something inside that are gone in one place and turn up in another, the same throughout."""
-        found = set(self.same.values())
+        counterparts = set(self.same.values())
         mine = _digest_subtrees(self.old, [path for path in self.old.nodes if path not in self.same])
-        theirs = _digest_subtrees(self.new, [path for path in self.new.nodes if path not in found])
+        theirs = _digest_subtrees(self.new, [path for path in self.new.nodes if path not in counterparts])
         taken: set[str] = set()
         for digest, path in mine.items():
             if digest in theirs and taken.isdisjoint(self.old.above(path)):
@@ -193,14 +193,14 @@ class TreeComparison:
     # --- what is different ------------------------------------------------------------------------------------------
 
     def _changes(self) -> list[DeclarationChange]:
-        found = {new: old for old, new in self.same.items()}
+        old_paths = {new: old for old, new in self.same.items()}
         places = {path: place for place, path in enumerate(self.new.nodes)}
         placed: list[tuple[int, int, int, DeclarationChange]] = []
         for path, node in self.new.nodes.items():
-            before = found.get(path)
+            before = old_paths.get(path)
             if before is not None:
                 changes = list(self._pair(self.old.nodes[before], node))
-            elif (parent := self.new.parent(node)) is None or parent in found:
+            elif (parent := self.new.parent(node)) is None or parent in old_paths:
                 changes = [
                     DeclarationChange(ChangeKind.ADDED, path, node.kind, after=_summarize_declaration(node, self.new))
                 ]
@@ -212,10 +212,10 @@ class TreeComparison:
             if path in self.same:
                 last = places[self.same[path]]
             elif (parent := self.old.parent(node)) is None or parent in self.same:
-                gone = DeclarationChange(
+                removal = DeclarationChange(
                     ChangeKind.REMOVED, path, node.kind, before=_summarize_declaration(node, self.old)
                 )
-                placed.append((last, 2, number, gone))
+                placed.append((last, 2, number, removal))
         placed += [(places.get(change.path, -1), 1, number, change) for number, change in enumerate(self._order)]
         return [change for *_, change in sorted(placed, key=lambda item: item[:3])]
 
@@ -277,11 +277,11 @@ def _pair_by_name(old: Sequence[OutlineNode], new: Sequence[OutlineNode]) -> Ite
 
 
 def _group_by_word(nodes: Iterable[OutlineNode]) -> dict[str, list[OutlineNode]]:
-    found: defaultdict[str, list[OutlineNode]] = defaultdict(list)
+    groups: defaultdict[str, list[OutlineNode]] = defaultdict(list)
     for node in nodes:
         for word in {node.name, *node.aliases} - {""}:
-            found[word].append(node)
-    return found
+            groups[word].append(node)
+    return groups
 
 
 def _name_list(nodes: Iterable[OutlineNode]) -> str:
@@ -316,7 +316,7 @@ def _digest_subtrees(tree: DeclarationTree, paths: Sequence[str]) -> dict[bytes,
     for path in reversed(paths):
         node = tree.nodes[path]
         inside = [digests.get(child.path, b"") for child in tree.children.get(path, ())]
-        said = [node.kind, node.name, *(part for pair in sorted(node.attributes.items()) for part in pair)]
-        digests[path] = sha256(msgspec.json.encode(said) + b"".join(inside)).digest()
+        members = [node.kind, node.name, *(part for pair in sorted(node.attributes.items()) for part in pair)]
+        digests[path] = sha256(msgspec.json.encode(members) + b"".join(inside)).digest()
     times = Counter(digests.values())
     return {digests[path]: path for path in paths if tree.children.get(path) and times[digests[path]] == 1}

@@ -36,8 +36,8 @@ async def read_collection(registry: Registry, collection: str) -> Items:
 
 def items_in(registry: Registry, state: State, collection: str) -> Items:
     """Return the documents of a collection in a state by key; a view, not to be changed."""
-    found = state.collections.get(collection)
-    return _NOTHING if found is None else registry.secrets.open_items(collection, found.items)
+    documents = state.collections.get(collection)
+    return _NOTHING if documents is None else registry.secrets.open_items(collection, documents.items)
 
 
 async def edit_collection(
@@ -51,8 +51,8 @@ async def edit_collection(
 
     async def attempt(state: State) -> T:
         await registry.secrets.load_wrapped_keys(state)
-        found = state.collections.get(collection)
-        revision, stored = (0, _NOTHING) if found is None else (found.revision, found.items)
+        documents = state.collections.get(collection)
+        revision, stored = (0, _NOTHING) if documents is None else (documents.revision, documents.items)
         changes, answer = change(registry.secrets.open_items(collection, stored))
         if changes:
             written = registry.secrets.seal_changes(collection, stored, changes)

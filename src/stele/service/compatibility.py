@@ -59,16 +59,16 @@ class CompatibilityChecker:
     ) -> dict[CompatibilityRequest, tuple[Finding, ...]]:
         """Verdicts for the questions, in order, up to the first that refuses: nobody asks for the rest then."""
         work = [(q, collect_texts(state, q.reader, extra), collect_texts(state, q.writer, extra)) for q in questions]
-        found: dict[CompatibilityRequest, tuple[Finding, ...]] = {}
+        verdicts: dict[CompatibilityRequest, tuple[Finding, ...]] = {}
         try:
             if _are_quick(work):
-                self._compare_all(work, found)
+                self._compare_all(work, verdicts)
             else:
-                await asyncio.to_thread(self._compare_all, work, found)
+                await asyncio.to_thread(self._compare_all, work, verdicts)
         finally:
             # Who gives up in the middle and asks again goes on from there.
-            self._remember(dict(found))
-        return found
+            self._remember(dict(verdicts))
+        return verdicts
 
     def take_comparisons(self, state: State, questions: deque[CompatibilityRequest]) -> list[Comparison]:
         """Take questions from the left, with the texts they are about, as many as may be in memory together.
@@ -95,22 +95,22 @@ class CompatibilityChecker:
         Unlike `answer_requests` it goes on behind a break, and None stands for what cannot be answered. Pass the
         answers to `remember_verdicts`, which belongs to the event loop.
         """
-        found: dict[CompatibilityRequest, tuple[Finding, ...] | None] = {}
+        verdicts: dict[CompatibilityRequest, tuple[Finding, ...] | None] = {}
         for comparison in work:
             if time.monotonic() >= until:
                 break
             try:
-                found[comparison[0]] = self._compare(comparison)
+                verdicts[comparison[0]] = self._compare(comparison)
             except SteleError:
-                found[comparison[0]] = None
-        return found
+                verdicts[comparison[0]] = None
+        return verdicts
 
-    def remember_verdicts(self, found: Mapping[CompatibilityRequest, tuple[Finding, ...] | None]) -> None:
+    def remember_verdicts(self, verdicts: Mapping[CompatibilityRequest, tuple[Finding, ...] | None]) -> None:
         """Keep answers; what could not be answered is asked again next time."""
-        self._remember({question: findings for question, findings in found.items() if findings is not None})
+        self._remember({question: findings for question, findings in verdicts.items() if findings is not None})
 
-    def _remember(self, found: Verdicts) -> None:
-        for question, findings in found.items():
+    def _remember(self, verdicts: Verdicts) -> None:
+        for question, findings in verdicts.items():
             if question not in self._known:
                 self._known[question] = findings
                 self._bytes += _estimate_memory(question, findings)
@@ -120,13 +120,13 @@ class CompatibilityChecker:
     def _compare_all(
         self,
         work: list[Comparison],
-        found: dict[CompatibilityRequest, tuple[Finding, ...]],
+        verdicts: dict[CompatibilityRequest, tuple[Finding, ...]],
     ) -> None:
-        """Add a verdict to `found` for each question, up to the first that refuses."""
+        """Add a verdict to `verdicts` for each question, up to the first that refuses."""
         progress = current_progress()
         progress.plan_comparisons(len(work))
         for comparison in work:
-            found[comparison[0]] = findings = self._compare(comparison)
+            verdicts[comparison[0]] = findings = self._compare(comparison)
             progress.add_findings(findings)
             progress.count_comparison()
             if any(finding.breaks for finding in findings):
@@ -160,6 +160,6 @@ def _are_quick(work: list[Comparison]) -> bool:
 
 def _estimate_memory(question: CompatibilityRequest, findings: tuple[Finding, ...]) -> int:
     """Return about how many bytes a verdict takes, with its question."""
-    asked = estimate_source_memory(question.reader) + estimate_source_memory(question.writer)
+    question_bytes = estimate_source_memory(question.reader) + estimate_source_memory(question.writer)
     texts = (text for row in findings for text in (row.path, row.reader, row.writer, row.why, row.fix, row.witness))
-    return asked + _FINDING_BYTES * len(findings) + sum(len(text) for text in texts if text)
+    return question_bytes + _FINDING_BYTES * len(findings) + sum(len(text) for text in texts if text)

@@ -125,10 +125,10 @@ def infer_from_samples(
         raise InvalidName(name[:_MAX_NAME], "is empty or too long for the name of a type")
     if not 0 <= enumerations <= MAX_SYMBOLS:
         raise InvalidRequest(f"enumerations is {enumerations}; it goes from 0 to {MAX_SYMBOLS}")
-    seen = Samples(InferOptions(notations=notations, enumerations=enumerations))
+    accumulator = Samples(InferOptions(notations=notations, enumerations=enumerations))
     for sample in samples:
-        seen.add_sample(sample)
-    return _conversion_answer(target, write_model(seen.build_model(name), target))
+        accumulator.add_sample(sample)
+    return _conversion_answer(target, write_model(accumulator.build_model(name), target))
 
 
 def make_example(request: SchemaRequest, limits: Limits | None = None) -> ExampleAnswer:

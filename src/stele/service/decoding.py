@@ -192,10 +192,10 @@ def _find_newest(state: State, key: SubjectKey) -> tuple[Sequence[Version], str]
 async def _read_frame(registry: Registry, state: State, frame: _Frame) -> WireReading:
     reading = WireReading(frame.wire, frame.id_label, frame.id, prefix=frame.prefix)
     try:
-        found, codec = frame.find(state)
+        candidates, codec = frame.find(state)
     except NotFound:
-        found, codec = (), ""
-    versions = [version for version in found if registry.access.can_read(version.subject.key)]
+        candidates, codec = (), ""
+    versions = [version for version in candidates if registry.access.can_read(version.subject.key)]
     if not versions:
         return msgspec.structs.replace(
             reading, problem=f"No schema is known for this {frame.id_label or 'subject'}{frame.hint}."

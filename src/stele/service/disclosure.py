@@ -64,8 +64,8 @@ def hide_url(url: str) -> str:
         return HIDDEN
     if not (at or parts.query or parts.fragment):
         return url
-    shown = parts._replace(netloc=host, query="", fragment="").geturl()
-    marked = shown.replace("://", f"://{HIDDEN}@", 1) if user or at else shown
+    bare_url = parts._replace(netloc=host, query="", fragment="").geturl()
+    marked = bare_url.replace("://", f"://{HIDDEN}@", 1) if user or at else bare_url
     return f"{marked}?{HIDDEN}" if parts.query or parts.fragment else marked
 
 

@@ -179,7 +179,7 @@ class FieldIndex:
             for key in keys:
                 del self._pending[key]  # Whatever changes from now on is pending again.
             started = time.monotonic()
-            texts = [found for key in keys if (found := self._collect_texts(key)) is not None]
+            texts = [subject_texts for key in keys if (subject_texts := self._collect_texts(key)) is not None]
             try:
                 fields = await self._registry.run_stateless(_read_subjects, texts)
             except SteleError:  # others need the threads more
@@ -201,8 +201,8 @@ class FieldIndex:
             return None
         active = [version for version in subject.versions if version.state is VersionState.ACTIVE]
         versions = (active or subject.versions)[-MOST_VERSIONS:]
-        found = [_collect_version(state, version) for version in reversed(versions)]
-        return _SubjectTexts(key, [each for each in found if each is not None])
+        version_texts = [_collect_version(state, version) for version in reversed(versions)]
+        return _SubjectTexts(key, [each for each in version_texts if each is not None])
 
     def _replace_fields(self, key: SubjectKey, fields: Sequence[_FoundField] | None) -> None:
         for path in self._paths.pop(key, ()):
@@ -258,20 +258,20 @@ def _read_subjects(subjects: Iterable[_SubjectTexts]) -> dict[SubjectKey, list[_
 
 def _read_subject(subject: _SubjectTexts) -> list[_FoundField]:
     """Return the fields of a subject: versions come newest first."""
-    found: dict[str, _Posting] = {}
+    postings: dict[str, _Posting] = {}
     known: dict[tuple[bytes, tuple[bytes, ...]], list[tuple[str, str]]] = {}
     for place, (number, format_name, sha, texts) in enumerate(subject.versions):
         identity = sha, tuple(texts.references.values())
         if identity not in known:
             known[identity] = _parse_fields(format_name, texts)
         for path, kind in known[identity]:
-            before = found.get(path)
-            found[path] = (
+            before = postings.get(path)
+            postings[path] = (
                 _Posting(subject.key, kind, number, number, place == 0)
                 if before is None
                 else before._replace(first=number)
             )
-    return [_FoundField(path, posting) for path, posting in found.items()]
+    return [_FoundField(path, posting) for path, posting in postings.items()]
 
 
 def _parse_fields(format_name: str, texts: SchemaTexts) -> list[tuple[str, str]]:

@@ -28,11 +28,11 @@ def check_filters(filters: Any) -> None:
     if not isinstance(filters, list):
         raise InvalidRequest("filters are a list")
     pending = [(entry, 1) for entry in filters]
-    seen = 0
+    count = 0
     while pending:
         entry, depth = pending.pop()
-        seen += 1
-        if seen > _MOST or depth > _DEEPEST:
+        count += 1
+        if count > _MOST or depth > _DEEPEST:
             raise InvalidRequest(f"there are more than {_MOST} filters, or more than {_DEEPEST} within one another")
         pending += [(inner, depth + 1) for inner in _check_filter(entry)]
 
@@ -43,8 +43,8 @@ def _check_filter(entry: Any) -> list[Any]:
         raise InvalidRequest("a filter is an object with one member, the name of its dialect")
     ((dialect, value),) = entry.items()
     if dialect in _COMPARE:
-        told = isinstance(value, dict) and all(isinstance(text, str) and text for text in value.values())
-        if not told or not value or not all(value):
+        is_mapping = isinstance(value, dict) and all(isinstance(text, str) and text for text in value.values())
+        if not is_mapping or not value or not all(value):
             raise InvalidRequest(f"{dialect} maps names of attributes to texts, none of them empty")
         return []
     if dialect in {"all", "any"}:

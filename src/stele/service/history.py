@@ -101,19 +101,19 @@ async def get_matrix(
     registry.access.require(Operation.READ, subject_resource(key))
     state = await registry.fresh_state()
     rows = [row for row in list_history_versions(registry, key) if row.state is VersionState.ACTIVE]
-    shown = rows[-min(limit, MOST_COMPARED) :]
+    newest = rows[-min(limit, MOST_COMPARED) :]
     ask = VersionQuestions(state, key).ask
     questions = {
         (reader.version_number, writer.version_number): ask(reader, writer)
-        for reader in shown
-        for writer in shown
+        for reader in newest
+        for writer in newest
         if reader is not writer
     }
     # Neighbours first: if time ends, what most people look for is there.
     near = sorted(questions, key=lambda pair: (abs(pair[0] - pair[1]), pair))
-    verdicts = await find_verdicts(registry, [found for pair in near if (found := questions[pair]) is not None])
+    verdicts = await find_verdicts(registry, [question for pair in near if (question := questions[pair]) is not None])
     policy = policy or queries.policy_for(state, key)
-    numbers = tuple(row.version_number for row in shown)
+    numbers = tuple(row.version_number for row in newest)
     return CompatibilityMatrix(
         namespace=key.namespace,
         subject=key.name,
@@ -126,8 +126,8 @@ async def get_matrix(
             for reader in numbers
         ),
         policy=policy.nearest_name,
-        demands=tuple(_list_demands(shown, policy)),
-        earlier=len(rows) - len(shown),
+        demands=tuple(_list_demands(newest, policy)),
+        earlier=len(rows) - len(newest),
         complete=verdicts.is_complete,
     )
 

@@ -119,7 +119,7 @@ def _make_entry_filter(access: AccessControl) -> Callable[[JournalEntry], bool]:
 async def read_texts(registry: Registry, shas: Iterable[bytes]) -> TextsAnswer:
     """Registered texts by SHA-256; those that were purged, or that the caller may not read, left out."""
     state = await registry.fresh_state()
-    found: list[SchemaText] = []
+    texts: list[SchemaText] = []
     omitted: list[str] = []
     size = 0
     for sha in dict.fromkeys(shas):
@@ -130,8 +130,8 @@ async def read_texts(registry: Registry, shas: Iterable[bytes]) -> TextsAnswer:
             omitted.append(sha.hex())
         elif text:
             size += len(text)
-            found.append(_text_entry(sha, text))
-    return TextsAnswer(found, omitted)
+            texts.append(_text_entry(sha, text))
+    return TextsAnswer(texts, omitted)
 
 
 def _text_entry(sha: bytes, text: bytes) -> SchemaText:
@@ -196,9 +196,11 @@ def _registration_rows(event: ev.VersionRegistered) -> Iterator[_Row]:
         registered_at=event.at,
     )
     yield _Row("registered", event.key.namespace, event.key.name, event.version_number, event.schema_id, details)
-    gone = sorted(set(event.replaces) - {event.version_number})
+    replaced_numbers = sorted(set(event.replaces) - {event.version_number})
     namespace, name = event.key
-    yield from (_Row("purged", namespace, name, ordinal, details={"by": event.version_number}) for ordinal in gone)
+    yield from (
+        _Row("purged", namespace, name, ordinal, details={"by": event.version_number}) for ordinal in replaced_numbers
+    )
 
 
 def _reference_details(reference: Reference) -> dict[str, Any]:

@@ -74,10 +74,10 @@ async def get_lifelines(registry: Registry, key: SubjectKey, *, limit: int = MOS
     await registry.fresh_state()
     rows = list_history_versions(registry, key)
     rows = [row for row in rows if row.state is VersionState.ACTIVE] or rows
-    shown = rows[-min(limit, MOST_COLUMNS) :]
+    newest = rows[-min(limit, MOST_COLUMNS) :]
     reader = LifelineReader(registry.parser)
     until = time.monotonic() + SECONDS
-    oldest_first = list(shown)
+    oldest_first = list(newest)
     complete = True
     while oldest_first and complete:
         batch = _take_newest(registry.state, oldest_first)
@@ -138,13 +138,13 @@ class LifelineReader:
 
     def make_lifelines(self) -> list[FieldLifeline]:
         """Return one lifeline for each field path."""
-        found = []
+        lifelines = []
         path = self._next.get("", "")
         while path:
             spans = tuple(reversed(self._spans[path]))
-            found.append(FieldLifeline(path, spans, self._renamed_from.get(path)))
+            lifelines.append(FieldLifeline(path, spans, self._renamed_from.get(path)))
             path = self._next.get(path, "")
-        return found
+        return lifelines
 
     def _read_version(self, version: _VersionTexts) -> None:
         newer, self._newer = self._newer, None
@@ -201,8 +201,8 @@ class LifelineReader:
 
     def _find_renames(self, older: _ReadVersion, newer: _ReadVersion) -> None:
         """Note which new fields are old ones under another name: the formats know it by aliases and field numbers."""
-        gone, added = older.paths - newer.paths, newer.paths - older.paths
-        if not gone or not added or older.format.name != newer.format.name:
+        removed, added = older.paths - newer.paths, newer.paths - older.paths
+        if not removed or not added or older.format.name != newer.format.name:
             return
         outlines = [make_outline(side.format, side.parsed) for side in (older, newer)]
         names: dict[str, set[str]] = {}
@@ -212,5 +212,5 @@ class LifelineReader:
         for path in sorted(added):
             parent, dot, name = path.rpartition(".")
             for before in sorted(names.get(name, ())):
-                if (was := f"{parent}{dot}{before}") in gone:
+                if (was := f"{parent}{dot}{before}") in removed:
                     self._renamed_from[path] = was

@@ -50,8 +50,8 @@ def lint_schema(request: LintRequest, limits: Limits | None = None) -> LintAnswe
     """
     limits = limits or Limits()
     fmt = get_format(request.format)
-    asked = rules.default_rules_of(fmt) if request.rules is None else request.rules
-    wanted = rules.require_known_rules(fmt, asked) - rules.require_known_rules(fmt, request.ignore)
+    rule_names = rules.default_rules_of(fmt) if request.rules is None else request.rules
+    wanted = rules.require_known_rules(fmt, rule_names) - rules.require_known_rules(fmt, request.ignore)
     schema = Candidate(request.schema, request.references, request.name)
     parsed = parse_candidate(fmt, schema, limits, strict=True)
     before = None
@@ -62,12 +62,12 @@ def lint_schema(request: LintRequest, limits: Limits | None = None) -> LintAnswe
 
 def list_rules() -> tuple[RuleInfo, ...]:
     """Return every rule of every installed format that can be loaded, by name."""
-    found: dict[str, tuple[str, list[str]]] = {}
+    catalog: dict[str, tuple[str, list[str]]] = {}
     for name in list_formats():
         try:
-            asked = rules.lint_rules_of(get_format(name))
+            sentences = rules.lint_rules_of(get_format(name))
         except SteleError:
             continue
-        for rule, asks in asked.items():
-            found.setdefault(rule, (asks, []))[1].append(name)
-    return tuple(RuleInfo(rule, asks, tuple(formats)) for rule, (asks, formats) in sorted(found.items()))
+        for rule, asks in sentences.items():
+            catalog.setdefault(rule, (asks, []))[1].append(name)
+    return tuple(RuleInfo(rule, asks, tuple(formats)) for rule, (asks, formats) in sorted(catalog.items()))

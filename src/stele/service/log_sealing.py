@@ -80,8 +80,8 @@ async def seal_log(registry: Registry, *, rotate: bool = False, now: int = 0) ->
 async def seal_plain_log(registry: Registry, now: int) -> SealedLog | None:
     """Seal the log where it was written without a key; None where there is nothing to do. Raises as `seal_log`."""
     state = await registry.fresh_state()
-    found = state.collections.get(COLLECTION)
-    is_known = found is not None and HISTORY in found.items
+    collection = state.collections.get(COLLECTION)
+    is_known = collection is not None and HISTORY in collection.items
     if state.seq == 0 or (is_known and registry.secrets.count_documents(state)[0] == 0):
         return None
     return await seal_log(registry, now=now)

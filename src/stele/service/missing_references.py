@@ -47,10 +47,10 @@ async def find_missing_references(
     names = names[:_MOST_NAMES]
     if not names:
         return []
-    found = await _match_names(registry, namespace, fmt.name, frozenset(names))
+    matches = await _match_names(registry, namespace, fmt.name, frozenset(names))
     return [
-        MissingReference(name, found[name].subject.key, found[name].version_number)
-        if name in found
+        MissingReference(name, matches[name].subject.key, matches[name].version_number)
+        if name in matches
         else MissingReference(name)
         for name in names
     ]

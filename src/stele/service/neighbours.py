@@ -48,24 +48,24 @@ async def get_neighbourhood(
     state = await registry.fresh_state()
     states = queries.ACTIVE_ONLY if version_number is None else queries.ACTIVE_OR_SOFT_DELETED
     center = queries.get_version(state, key, version_number, states)
-    found = _Surroundings(registry, center)
+    surroundings = _Surroundings(registry, center)
     depth = min(depth, MOST_DEPTH)
     for distance in range(1, depth + 1):
-        found.add_used(-distance)
-        await found.add_users(distance)
-    nodes = sorted(found.nodes.values(), key=lambda node: (node.distance != 0, node.distance, node.name))
-    known = set(found.nodes)
+        surroundings.add_used(-distance)
+        await surroundings.add_users(distance)
+    nodes = sorted(surroundings.nodes.values(), key=lambda node: (node.distance != 0, node.distance, node.name))
+    known = set(surroundings.nodes)
     return Neighbourhood(
-        center=found.nodes[key],
+        center=surroundings.nodes[key],
         nodes=tuple(nodes),
         references=tuple(
             sorted(
-                (row for row in found.references.values() if {row.user, row.used} <= known),
+                (row for row in surroundings.references.values() if {row.user, row.used} <= known),
                 key=lambda row: (row.user, row.used),
             )
         ),
         depth=depth,
-        omitted=len(found.omitted),
+        omitted=len(surroundings.omitted),
     )
 
 
@@ -177,16 +177,16 @@ def _recency(use: _Use) -> tuple[int, int]:
 
 def _list_used(state: State, user: Version) -> list[_Use]:
     """Return the versions that a version refers to, each subject once with its newest version that is meant."""
-    found: dict[SubjectKey, Version] = {}
+    versions: dict[SubjectKey, Version] = {}
     for reference in user.schema.attachments.references:
         subject = state.find_subject(reference.key)
         used = None if subject is None else find_version(subject, reference.version_number)
         if used is None:
             continue
-        known = found.get(reference.key)
+        known = versions.get(reference.key)
         if known is None or used.version_number > known.version_number:
-            found[reference.key] = used
-    return [_Use(used, user) for used in found.values()]
+            versions[reference.key] = used
+    return [_Use(used, user) for used in versions.values()]
 
 
 def _make_node(subject: Subject, version: Version, distance: int) -> SubjectNode:

@@ -105,10 +105,10 @@ async def find_address(rules: AddressRules, host: str, port: int, *, resolver: R
         Unavailable: It has no address.
     """
     try:
-        found = await resolver(host, port)
+        address_texts = await resolver(host, port)
     except (OSError, UnicodeError) as error:
         raise Unavailable(f"{host} has no address: {error}") from None
-    addresses = [ip_address(text) for text in found]
+    addresses = [ip_address(text) for text in address_texts]
     for address in addresses:
         if not rules.allows(address):
             raise ForbiddenAddress(

@@ -153,11 +153,11 @@ def _effective_policy(state: State, level: SettingsLevel) -> tuple[PolicySource,
 
 def _deciding_rulesets(preferred: str, versions: dict[tuple[str, str], int]) -> dict[str, str]:
     """Full name of the ruleset that decides, by format, of the formats that compare."""
-    found = {}
+    full_names = {}
     for fmt in installed_formats():
         own = {name: version for (format_name, name), version in versions.items() if format_name == fmt.name}
-        found[fmt.name] = rulesets.effective_name(fmt, preferred, own)
-    return {name: full for name, full in found.items() if full}
+        full_names[fmt.name] = rulesets.effective_name(fmt, preferred, own)
+    return {name: full for name, full in full_names.items() if full}
 
 
 def _require_installed(policy: Policy | None, ruleset: str | None) -> None:

@@ -74,12 +74,12 @@ async def preview_policy(
         for older, backward, forward in policy.list_comparisons(below):
             if len(comparisons) == _MOST_COMPARED:
                 break
-            asked = [questions.ask(version, older)] if backward else []
-            asked += [questions.ask(older, version)] if forward else []
+            pair_questions = [questions.ask(version, older)] if backward else []
+            pair_questions += [questions.ask(older, version)] if forward else []
             comparisons.append(
                 _Comparison(
                     older.version_number,
-                    tuple(question for question in asked if question is not None),
+                    tuple(question for question in pair_questions if question is not None),
                     older.kind.format != version.kind.format,
                 )
             )
@@ -87,7 +87,7 @@ async def preview_policy(
     known = await find_verdicts(
         registry, [question for _, rows in planned for row in rows for question in row.questions]
     )
-    found = []
+    previews = []
     for version, comparisons in planned:
         accepted: bool | None = True
         against, findings = None, []
@@ -98,10 +98,10 @@ async def preview_policy(
                 break
             if any(known.find_verdict(question) is None for question in row.questions):
                 accepted = None
-        found.append(
+        previews.append(
             PreviewedVersion(version.version_number, accepted, against, tuple(findings), _name_policy(version))
         )
-    return found
+    return previews
 
 
 def _judge_without_comparing(registry: Registry, version: Version, policy: Policy) -> PreviewedVersion:

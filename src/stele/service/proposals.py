@@ -107,7 +107,7 @@ async def check_proposal(registry: Registry, proposal: Proposal) -> ProposalRepo
         return ProposalReport(same.version_number, same.version_number)
     mode = queries.mode_for(state, SettingsLevel(*proposal.key))
     attachments = queries.inherit_attachments(state, proposal.key, Attachments(prepared.references))
-    found, against = await registry.find_incompatibilities(proposal.key, prepared.document, attachments)
+    findings, against = await registry.find_incompatibilities(proposal.key, prepared.document, attachments)
     adopted = await adopted_versions(registry)
     users, hidden = _list_users(registry, state, proposal.key)
     affected = await registry.run_stateless(
@@ -116,7 +116,7 @@ async def check_proposal(registry: Registry, proposal: Proposal) -> ProposalRepo
     return ProposalReport(
         None,
         number,
-        tuple(found),
+        tuple(findings),
         against,
         "" if mode in {Mode.READWRITE, Mode.IMPORT} else mode.value,
         tuple(sorted(affected, key=lambda row: (not row.breaks, row.distance, row.namespace, row.subject))),
@@ -213,7 +213,7 @@ class _User(NamedTuple):
 
 def _list_users(registry: Registry, state: State, key: SubjectKey) -> tuple[list[_User], int]:
     """Return the newest versions of subjects that refer to a subject, directly or not, and how many are left out."""
-    found: dict[SubjectKey, _User] = {}
+    users: dict[SubjectKey, _User] = {}
     hidden: set[SubjectKey] = set()
     waiting, distance = {key}, 0
     while waiting:
@@ -222,15 +222,15 @@ def _list_users(registry: Registry, state: State, key: SubjectKey) -> tuple[list
         for used in sorted(waiting):
             for user in _list_direct_users(state, used):
                 subject = user.subject.key
-                if subject == key or subject in found or subject in hidden:
+                if subject == key or subject in users or subject in hidden:
                     continue
                 following.add(subject)
-                if len(found) < MOST_AFFECTED and registry.access.can_read(subject):
-                    found[subject] = _User(user, distance)
+                if len(users) < MOST_AFFECTED and registry.access.can_read(subject):
+                    users[subject] = _User(user, distance)
                 else:
                     hidden.add(subject)
-        waiting = following if len(found) < MOST_AFFECTED else set()
-    return list(found.values()), len(hidden)
+        waiting = following if len(users) < MOST_AFFECTED else set()
+    return list(users.values()), len(hidden)
 
 
 def _list_direct_users(state: State, key: SubjectKey) -> Iterator[Version]:

@@ -106,18 +106,18 @@ def note_refused_registration(notes: AuditNotes, command: cmd.Command, error: In
         return
     document = registration.document
     text = _find_text(document) if document is not None else b""
-    kept = error.findings[:_MOST_FINDINGS]
-    said = RefusedSchema(
+    findings = error.findings[:_MOST_FINDINGS]
+    refused = RefusedSchema(
         format=document.format if document is not None else "",
         against=error.against,
-        findings=tuple(_shorten(finding) for finding in kept),
-        omitted=len(error.findings) - len(kept),
+        findings=tuple(_shorten(finding) for finding in findings),
+        omitted=len(error.findings) - len(findings),
         sha256=sha256(text).hexdigest() if document is not None else "",
         bytes=len(text),
         text=text.decode("utf-8", "replace") if len(text) <= notes.text_bytes else "",
     )
     key = registration.key
-    notes.note(REFUSED_REGISTRATION, namespace=key.namespace, subject=key.name, schema=msgspec.to_builtins(said))
+    notes.note(REFUSED_REGISTRATION, namespace=key.namespace, subject=key.name, schema=msgspec.to_builtins(refused))
 
 
 def _find_registration(command: cmd.Command, subject: str) -> cmd.RegisterSchema | None:
@@ -160,8 +160,8 @@ class RefusalCounter:
         now = self._clock()
         if now >= self._until:
             midnight = int(now // _DAY * _DAY * 1000)
-            found = await asyncio.to_thread(read_refusals, self._notes, "", REFUSED_REGISTRATION, MOST_REFUSALS)
-            self._count = sum(entry.at >= midnight for entry in found.refusals)
+            page = await asyncio.to_thread(read_refusals, self._notes, "", REFUSED_REGISTRATION, MOST_REFUSALS)
+            self._count = sum(entry.at >= midnight for entry in page.refusals)
             self._until = now + self.HOLDS
         return self._count
 
@@ -188,15 +188,17 @@ def read_refusals(notes: AuditNotes, text: str, kind: str, limit: int) -> Refusa
             entries, is_complete = _read_files(notes.file, text.lower(), kind, limit)
         except OSError as error:
             raise StoreError(f"the file of the audit trail cannot be read: {error.strerror}") from error
-    found = [entry for entry in entries if _matches(entry, text.lower(), kind)]
+    matches = [entry for entry in entries if _matches(entry, text.lower(), kind)]
     return RefusalPage(
-        tuple(_describe(entry) for entry in found[:limit]), notes.file is not None, is_complete and len(found) <= limit
+        tuple(_describe(entry) for entry in matches[:limit]),
+        notes.file is not None,
+        is_complete and len(matches) <= limit,
     )
 
 
 def _read_files(path: Path, wanted: str, kind: str, limit: int) -> tuple[list[AuditEntry], bool]:
     """Return matching entries, newest first, one more than the limit at most; and whether the files hold no more."""
-    found: list[AuditEntry] = []
+    matches: list[AuditEntry] = []
     read = 0
     for file in reversed(find_files(path)):
         with file.open("rb") as opened:
@@ -207,12 +209,12 @@ def _read_files(path: Path, wanted: str, kind: str, limit: int) -> tuple[list[Au
         read += size - start
         for entry in _read_entries(reversed(lines[1:] if start else lines)):
             if _matches(entry, wanted, kind):
-                found.append(entry)
-                if len(found) > limit:
-                    return found, False
+                matches.append(entry)
+                if len(matches) > limit:
+                    return matches, False
         if start or read >= MOST_BYTES:
-            return found, False
-    return found, True
+            return matches, False
+    return matches, True
 
 
 def _read_entries(lines: Iterable[bytes]) -> Iterable[AuditEntry]:
@@ -233,8 +235,8 @@ def _matches(entry: AuditEntry, wanted: str, kind: str) -> bool:
 
 
 def _describe(entry: AuditEntry) -> RefusalEntry:
-    said = entry.details
-    schema = said.get("schema")
+    details = entry.details
+    schema = details.get("schema")
     return RefusalEntry(
         at=entry.at,
         kind=entry.kind,
@@ -245,11 +247,11 @@ def _describe(entry: AuditEntry) -> RefusalEntry:
         via=entry.via,
         namespace=entry.namespace,
         subject=entry.subject,
-        method=str(said.get("method") or ""),
-        path=str(said.get("path") or ""),
-        status=int(said.get("status") or 0),
-        error=str(said.get("error") or ""),
-        operation=str(said.get("operation") or ""),
-        resource=" ".join(str(said[name]) for name in ("resource_type", "resource") if said.get(name)),
+        method=str(details.get("method") or ""),
+        path=str(details.get("path") or ""),
+        status=int(details.get("status") or 0),
+        error=str(details.get("error") or ""),
+        operation=str(details.get("operation") or ""),
+        resource=" ".join(str(details[name]) for name in ("resource_type", "resource") if details.get(name)),
         schema=msgspec.convert(schema, RefusedSchema) if schema else None,
     )

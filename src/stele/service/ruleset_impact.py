@@ -135,8 +135,8 @@ async def make_report(registry: Registry, request: ReportRequest) -> ReportPage:
         # The state moves on while pairs are judged, so what is left of a subject is looked up afresh.
         while pairs := list(islice(_list_pairs(registry.state, plan, key, place), _BATCH)):
             judged = await asyncio.to_thread(_compare_pairs, registry.parser, pairs, until)
-            for pair, found in zip(pairs, judged, strict=False):
-                rows += found
+            for pair, pair_rows in zip(pairs, judged, strict=False):
+                rows += pair_rows
                 compared += len(pair.directions)
                 place = pair.place
                 if len(rows) >= request.limit:
@@ -200,10 +200,10 @@ def _list_pairs(state: State, plan: _Plan, key: SubjectKey, after: ComparedVersi
         own: tuple[SchemaSource, SchemaTexts] | None = None
         for older, backward, forward in policy.list_comparisons(below):
             place = ComparedVersions(*key, version.version_number, older.version_number)
-            seen = (
+            is_compared = (
                 after is not None and after.version == version.version_number and older.version_number >= after.against
             )
-            if seen or older.kind.format != version.kind.format:
+            if is_compared or older.kind.format != version.kind.format:
                 continue
             own = own or _text_with_references(state, version.content.sha, version.schema.attachments.references)
             other = _text_with_references(state, older.content.sha, older.schema.attachments.references)
@@ -242,7 +242,7 @@ def _compare_direction(schemas: SchemaParser, pair: _Pair, direction: Direction)
     (now, before), (then, after) = (_compare_sides(schemas, pair.format, sides, name) for name in (pair.now, pair.then))
     if now == then:
         return None
-    shown = after or before
+    findings = after or before
     return ImpactRow(
         namespace=pair.place.namespace,
         subject=pair.place.subject,
@@ -253,7 +253,7 @@ def _compare_direction(schemas: SchemaParser, pair: _Pair, direction: Direction)
         ruleset_then=pair.then,
         now=now,
         then=then,
-        findings=tuple(shown[:_FINDINGS]),
+        findings=tuple(findings[:_FINDINGS]),
     )
 
 

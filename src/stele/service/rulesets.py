@@ -80,13 +80,13 @@ def newest_versions() -> tuple[tuple[str, str, int], ...]:
 
 def list_advice() -> list[AdviceRule]:
     """Return the rules that give advice, of all installed formats, by name. Loads the formats."""
-    asked: dict[str, str] = {}
+    sentences: dict[str, str] = {}
     formats: dict[str, list[str]] = {}
     for fmt in installed_formats():
         for rule, asks in lint_rules_of(fmt).items():
-            asked[rule] = asks
+            sentences[rule] = asks
             formats.setdefault(rule, []).append(fmt.name)
-    return [AdviceRule(rule, asked[rule], formats[rule], rule not in OFF_BY_DEFAULT) for rule in sorted(asked)]
+    return [AdviceRule(rule, sentences[rule], formats[rule], rule not in OFF_BY_DEFAULT) for rule in sorted(sentences)]
 
 
 def installed_formats() -> Iterator[Format[Any]]:

@@ -139,12 +139,12 @@ class Secrets:
 
     async def load_wrapped_keys(self, state: State) -> None:
         """Take over the wrapped keys that are in the log, if there are others than before. Raises `KmsError`."""
-        found = state.collections.get(COLLECTION)
-        if not self.uses_kms or found is None or found.revision == self._revision:
+        collection = state.collections.get(COLLECTION)
+        if not self.uses_kms or collection is None or collection.revision == self._revision:
             return
         rows = [
             (key[1], msgspec.json.decode(data, type=_WrappedKey))
-            for key, data in found.items.items()
+            for key, data in collection.items.items()
             if key[0] == _WRAPPED
         ]
         for source in reversed(self.sources):
@@ -152,7 +152,7 @@ class Secrets:
             for key_id, row in sorted(own, key=lambda row: row[1].at):
                 key = self._keys.get(key_id) or SealingKey(await kms.unwrap(row.kms_type, row.key_id, {}, row.wrapped))
                 self._add_key(key, is_first=source is self.sources[0])
-        self._revision = found.revision
+        self._revision = collection.revision
 
     @property
     def lacks_wrapped_key(self) -> bool:
@@ -243,11 +243,14 @@ class Secrets:
 
     def count_documents(self, state: State) -> tuple[int, int]:
         """Return how many documents have secrets in plain text, and how many are sealed with a key that is missing."""
-        found = {name: state.collections[name] for name in SECRET_MEMBERS if name in state.collections}
-        position = [(id(collection), collection.revision) for collection in found.values()], len(self._keys)
+        secret_collections = {name: state.collections[name] for name in SECRET_MEMBERS if name in state.collections}
+        position = (
+            [(id(collection), collection.revision) for collection in secret_collections.values()],
+            len(self._keys),
+        )
         if self._counted[0] != position:
             plain = locked = 0
-            for name, collection in found.items():
+            for name, collection in secret_collections.items():
                 for document in collection.items.values():
                     seal = documents.read_seal(document)
                     plain += seal is None and self.is_plain(name, document)
@@ -278,15 +281,15 @@ class Secrets:
 
     def list_changes(self, state: State, *, rotate: bool) -> Iterator[tuple[str, int, dict[Key, bytes | None]]]:
         """Return what seals the present documents: collection, its revision, and the changes."""
-        for collection in SECRET_MEMBERS:
-            found = state.collections.get(collection)
+        for name in SECRET_MEMBERS:
+            collection = state.collections.get(name)
             changes: dict[Key, bytes | None] = {
-                key: self._reseal(collection, key, document)
-                for key, document in (found.items.items() if found is not None else ())
-                if self.needs_seal(collection, document, rotate=rotate)
+                key: self._reseal(name, key, document)
+                for key, document in (collection.items.items() if collection is not None else ())
+                if self.needs_seal(name, document, rotate=rotate)
             }
-            if found is not None and changes:
-                yield collection, found.revision, changes
+            if collection is not None and changes:
+                yield name, collection.revision, changes
 
 
 class _OpenedItems(Mapping[Key, bytes]):

@@ -252,22 +252,22 @@ def select_rows(rows: Sequence[SubjectRow], wanted: RowFilter, sort: str = "name
         wanted: What they must be.
         sort: One of `SORT_KEYS`, with a hyphen in front for the other order.
     """
-    found: Sequence[SubjectRow] = rows
+    selection: Sequence[SubjectRow] = rows
     if wanted.namespace is not None:
-        found = [row for row in found if row.namespace == wanted.namespace]
+        selection = [row for row in selection if row.namespace == wanted.namespace]
     for word in wanted.words.casefold().split():
-        found = [row for row in found if word in row.folded]
-    counts = Counter([row.facets for row in found])
+        selection = [row for row in selection if word in row.folded]
+    counts = Counter([row.facets for row in selection])
     facets = Facets(wanted.format, wanted.policy, wanted.state)  # type: ignore[arg-type]  # any text a caller sends
     passing = {each for each in counts if all(not want or want == has for want, has in zip(facets, each, strict=True))}
     if len(passing) != len(counts):
-        found = [row for row in found if row.facets in passing]
+        selection = [row for row in selection if row.facets in passing]
     key, descending = sort.removeprefix("-"), sort.startswith("-")
     if key != "name":
-        found = sorted(found, key=_SORTERS[key], reverse=descending)
+        selection = sorted(selection, key=_SORTERS[key], reverse=descending)
     elif descending:
-        found = found[::-1]
-    return RowSelection(found, *(_count_facet(counts, facets, place) for place in range(3)))
+        selection = selection[::-1]
+    return RowSelection(selection, *(_count_facet(counts, facets, place) for place in range(3)))
 
 
 _SORTERS: Final = {
@@ -281,9 +281,9 @@ _SORTERS: Final = {
 
 def _count_facet(counts: Counter[Facets], wanted: Facets, place: int) -> dict[str, int]:
     """Return how many rows each value of a facet would leave, with the wanted values of the other two."""
-    found: dict[str, int] = {}
+    totals: dict[str, int] = {}
     for facets, count in counts.items():
         others = ((want, has) for i, (want, has) in enumerate(zip(wanted, facets, strict=True)) if i != place)
         if all(not want or want == has for want, has in others):
-            found[facets[place]] = found.get(facets[place], 0) + count
-    return dict(sorted(found.items(), key=lambda item: (-item[1], item[0])))
+            totals[facets[place]] = totals.get(facets[place], 0) + count
+    return dict(sorted(totals.items(), key=lambda item: (-item[1], item[0])))

@@ -38,17 +38,17 @@ async def search_texts(registry: Registry, words: str, position: int = 0) -> Tex
     """
     state = await registry.fresh_state()
     wanted = words.encode("utf-8", "surrogatepass")
-    found: list[Version] = []
+    matches: list[Version] = []
     used = 0.0
     async for content in registry.time_slices.iterate(islice(state.contents.values(), position, None)):
         started = time.perf_counter()
         if wanted in state.get_text(content):
-            found += _list_readable(registry, content)
+            matches += _list_readable(registry, content)
         position += 1
         used += time.perf_counter() - started
-        if len(found) >= MOST_HITS or used > SECONDS:
+        if len(matches) >= MOST_HITS or used > SECONDS:
             break
-    return TextMatches(found, min(position, len(state.contents)), len(state.contents))
+    return TextMatches(matches, min(position, len(state.contents)), len(state.contents))
 
 
 def _list_readable(registry: Registry, content: Content) -> list[Version]:

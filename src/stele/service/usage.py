@@ -145,26 +145,26 @@ class Usage:
             self._require_bind(_decode_census(items[key]))
             return {key: None}, items[key]
 
-        gone = await collections.edit_collection(self._registry, COLLECTION, change, via=via)
-        return _location_usage(place, _decode_census(gone))
+        document = await collections.edit_collection(self._registry, COLLECTION, change, via=via)
+        return _location_usage(place, _decode_census(document))
 
     async def get_place(self, place: str) -> LocationUsage:
         """Return the last census of a place, as far as the caller may read what was seen. Raises `NotFound`."""
         self._refresh_index(await self._registry.fresh_state())
         census = self._places.get(place)
-        found = None if census is None else self._select_visible(place, census)
-        if found is None:
+        usage = None if census is None else self._select_visible(place, census)
+        if usage is None:
             raise _unknown_place(place)
-        return found
+        return usage
 
     def _select_visible(self, place: str, census: CensusRecord) -> LocationUsage | None:
         """Return a census without the rows that the caller may not read; None where it has no others."""
         access = self._registry.access
         if access.is_open or access.allows(Operation.READ, REGISTRY_RESOURCE):
             return _location_usage(place, census)
-        seen = tuple(row for row in census.seen if access.can_read(SubjectKey(row.namespace, row.subject)))
-        shown = msgspec.structs.replace(census, seen=seen, records=sum(row.records for row in seen))
-        return _location_usage(place, shown) if seen else None
+        rows = tuple(row for row in census.seen if access.can_read(SubjectKey(row.namespace, row.subject)))
+        visible_census = msgspec.structs.replace(census, seen=rows, records=sum(row.records for row in rows))
+        return _location_usage(place, visible_census) if rows else None
 
     def _require_bind(self, census: CensusRecord) -> None:
         """Raise `Forbidden` unless the caller may bind all subjects of a census; the registry where it saw none."""
@@ -185,7 +185,7 @@ class Usage:
         if not 1 <= limit <= MOST_PLACES:
             raise InvalidRequest(f"limit is a whole number from 1 to {MOST_PLACES}")
         self._refresh_index(await self._registry.fresh_state())
-        found: list[LocationUsage] = []
+        places: list[LocationUsage] = []
         for place in sorted(name for name in self._places if name > after):
             visible = self._select_visible(place, self._places[place])
             if visible is None:
@@ -194,10 +194,10 @@ class Usage:
                 row for row in visible.seen if namespace in (None, row.namespace) and subject in (None, row.subject)
             )
             if rows or (namespace is None and subject is None):
-                if len(found) == limit:
-                    return UsagePage(tuple(found), found[-1].place)
-                found.append(msgspec.structs.replace(visible, seen=rows))
-        return UsagePage(tuple(found))
+                if len(places) == limit:
+                    return UsagePage(tuple(places), places[-1].place)
+                places.append(msgspec.structs.replace(visible, seen=rows))
+        return UsagePage(tuple(places))
 
     async def preview_deletion(self, key: SubjectKey, ordinal: int | None = None) -> DeletionPreview:
         """Return what deleting a subject, or one version of it, would meet.
@@ -220,13 +220,13 @@ class Usage:
         self._refresh_index(state)
         if not self._by_subject:
             return []
-        found = [
-            _make_warning(row.subject.key, row.version_number, place, seen, self._places[place])
+        warnings = [
+            _make_warning(row.subject.key, row.version_number, place, usage, self._places[place])
             for row in versions
-            for place, seen in self._by_subject.get(row.subject.key, ())
-            if seen.schema_id == row.schema.schema_id and seen.records
+            for place, usage in self._by_subject.get(row.subject.key, ())
+            if usage.schema_id == row.schema.schema_id and usage.records
         ]
-        return sorted(found, key=lambda it: (it.version, it.place))
+        return sorted(warnings, key=lambda it: (it.version, it.place))
 
     def _refresh_index(self, state: State) -> None:
         """Bring the index up to date."""
@@ -277,17 +277,19 @@ def _location_usage(place: str, census: CensusRecord) -> LocationUsage:
 
 
 def _make_warning(
-    key: SubjectKey, version: int, place: str, seen: VersionUsage, census: CensusRecord
+    key: SubjectKey, version: int, place: str, usage: VersionUsage, census: CensusRecord
 ) -> DeletionWarning:
     name = f":.{key.namespace}:{key.name}" if key.namespace else key.name
     part = "" if census.whole else ", in a part of it"
     message = (
-        f"{seen.records:,} record{'' if seen.records == 1 else 's'} with version {version} of {name} "
-        f"{'was' if seen.records == 1 else 'were'} seen in {place} on {_format_day(census.counted_at)}{part}"
+        f"{usage.records:,} record{'' if usage.records == 1 else 's'} with version {version} of {name} "
+        f"{'was' if usage.records == 1 else 'were'} seen in {place} on {_format_day(census.counted_at)}{part}"
     )
-    if seen.last_seen is not None:
-        message += f"; the newest is of {_format_day(seen.last_seen)}"
-    return DeletionWarning(place, name, version, seen.records, census.counted_at, census.whole, seen.last_seen, message)
+    if usage.last_seen is not None:
+        message += f"; the newest is of {_format_day(usage.last_seen)}"
+    return DeletionWarning(
+        place, name, version, usage.records, census.counted_at, census.whole, usage.last_seen, message
+    )
 
 
 def _format_day(milliseconds: int) -> str:

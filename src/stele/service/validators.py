@@ -154,8 +154,8 @@ def _get_plug_in(name: str) -> Validator:
         raise UnknownRuleset(f"the validator {name!r} ({point.value}) cannot be loaded: {error}") from error
     if not callable(loaded):
         raise UnknownRuleset(f"the validator {name!r} ({point.value}) cannot be called")
-    found: Validator = loaded
-    return found
+    validator: Validator = loaded
+    return validator
 
 
 @cache

@@ -88,20 +88,20 @@ async def find_verdicts(registry: Registry, questions: Sequence[CompatibilityReq
     Raises `Overloaded`.
     """
     checker = registry.compatibility
-    found: dict[CompatibilityRequest, tuple[Finding, ...] | None] = {}
+    verdicts: dict[CompatibilityRequest, tuple[Finding, ...] | None] = {}
     missing: deque[CompatibilityRequest] = deque()
     for question in dict.fromkeys(questions):
         known = checker.verdicts.get(question)
         if known is None:
             missing.append(question)
         else:
-            found[question] = known
+            verdicts[question] = known
     until = time.monotonic() + SECONDS
     while missing:
         work = checker.take_comparisons(registry.state, missing)
         answers = await registry.run_stateless(checker.compare_until, work, until)
         checker.remember_verdicts(answers)
-        found |= answers
+        verdicts |= answers
         if len(answers) < len(work):
-            return KnownVerdicts(found, is_complete=False)
-    return KnownVerdicts(found)
+            return KnownVerdicts(verdicts, is_complete=False)
+    return KnownVerdicts(verdicts)

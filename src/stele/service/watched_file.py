@@ -38,8 +38,8 @@ class WatchedFile:
         if now < self._look_at:
             return False
         self._look_at = now + _LOOK_SECONDS
-        found = identify_file(self.path)
-        if found is None or found == self._seen:
+        identity = identify_file(self.path)
+        if identity is None or identity == self._seen:
             return False
-        self._seen = found
+        self._seen = identity
         return True

@@ -160,15 +160,15 @@ class _Process(WorkerProcess):
 
     def _read_exactly(self, size: int) -> bytes | None:
         """Read so many bytes, None when the process has ended; past the buffer, which hides what has come already."""
-        found = bytearray()
-        while len(found) < size:
+        buffer = bytearray()
+        while len(buffer) < size:
             while not self._has_output():
                 pass
-            data = os.read(self.output.fileno(), min(size - len(found), _MOST_READ))
+            data = os.read(self.output.fileno(), min(size - len(buffer), _MOST_READ))
             if not data:
                 return None
-            found += data
-        return bytes(found)
+            buffer += data
+        return bytes(buffer)
 
     def _has_output(self) -> bool:
         """Wait a moment for something to read, or the end of the process."""

@@ -42,7 +42,7 @@ class WriteJob(NamedTuple):
                 texts |= command.document.texts
         return texts
 
-    def is_let_in(self, asked: VerdictsRequired) -> bool:
+    def is_let_in(self, required: VerdictsRequired) -> bool:
         """Whether it is a registration that no verdict asked for is against, and no other one will be asked for.
 
         Validators are asked before the ruleset is, and a transaction has several commands.
@@ -51,7 +51,7 @@ class WriteJob(NamedTuple):
             not question.ruleset.startswith(VALIDATOR_PREFIX)
             and question in self.verdicts
             and not any(finding.breaks for finding in self.verdicts[question])
-            for question in asked.questions
+            for question in required.questions
         )
 
 

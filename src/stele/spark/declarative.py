@@ -146,17 +146,22 @@ class DeclaredStream:
     fail_fast: bool
 
     def declare_tables(
-        self, spark: SparkSession, raw: DataFrame, kept: Mapping[str, str], format_: str | None, details: dict[str, Any]
+        self,
+        spark: SparkSession,
+        raw: DataFrame,
+        kept_columns: Mapping[str, str],
+        format_: str | None,
+        details: dict[str, Any],
     ) -> None:
-        """Declare the records and the tables; kept says which columns tables have, and how they are called there."""
+        """Declare the records and the tables; kept_columns maps the columns that tables have to their names there."""
         from pyspark import pipelines as dp
 
-        self._check_columns(kept)
+        self._check_columns(kept_columns)
         judged = self._classify_records(spark, raw)
         table: Any = dp.table  # its hints lack format
         table(name=self.records, format=format_, comment="raw records, judged once")(partial(_return_frame, judged))
         for target in self.reading.targets:
-            rows = self._select_rows(spark, target, kept)
+            rows = self._select_rows(spark, target, kept_columns)
             table(name=target.name, format=format_, **details)(partial(_return_frame, rows))
 
     def select_dead_letters(self, spark: SparkSession) -> DataFrame:
@@ -192,7 +197,7 @@ class DeclaredStream:
         own = [number.alias(ID_COLUMN), error.alias(ERROR_COLUMN), f.when(good, whose).alias(TABLE_COLUMN)]
         return raw.select("*", decoded.alias(_MADE)).select(_column_named(self.column), *self._kept_columns(), *own)
 
-    def _select_rows(self, spark: SparkSession, target: ReadTarget, kept: Mapping[str, str]) -> DataFrame:
+    def _select_rows(self, spark: SparkSession, target: ReadTarget, kept_columns: Mapping[str, str]) -> DataFrame:
         """Return a table's records, decoded once more: this time each is known to be good."""
         from pyspark.sql import functions as f
 
@@ -200,7 +205,7 @@ class DeclaredStream:
         reading = replace(self.reading, targets=(target,), several=False)
         decoded = _DecodeExpression(reading, fail_fast=True).decode_column(spark, *self._record_columns())
         own = [f.col(ID_COLUMN), version_column(target.pinned, f.col(ID_COLUMN)).alias(VERSION_COLUMN)]
-        along = [_column_named(name).alias(alias) for name, alias in kept.items()]
+        along = [_column_named(name).alias(alias) for name, alias in kept_columns.items()]
         stored = spark.readStream.table(self.records).where(mine)
         return stored.select("*", decoded.alias(_MADE)).select(f"{_MADE}.{VALUE}.*", *own, *along)
 
@@ -210,14 +215,14 @@ class DeclaredStream:
     def _pinned_schemas(self) -> list[Any]:
         return [schema for target in self.reading.targets for schema in target.pinned.snapshot.schemas]
 
-    def _check_columns(self, kept: Mapping[str, str]) -> None:
+    def _check_columns(self, kept_columns: Mapping[str, str]) -> None:
         """Raise `Invalid` for what makes no table."""
         for target in self.reading.targets:
             type_ = replace(self.reading, targets=(target,), several=False).type
             if not pa.types.is_struct(type_):
                 raise Invalid(f"the schema of {target.pinned.subject} is not a record, so it has no columns")
             names = {field.name.casefold() for field in type_}
-            taken = [name for name in kept.values() if name.casefold() in names]
+            taken = [name for name in kept_columns.values() if name.casefold() in names]
             taken += [field.name for field in type_ if field.name.casefold().startswith(RESERVED_PREFIX)]
             if taken:
                 raise Invalid(f"{target.pinned.subject} has a field {taken[0]!r} already: the column needs the name")
@@ -357,13 +362,13 @@ def from_config(path: Path | str, *, newer: Newer = "stop") -> None:
         raise Invalid(f"{path}: in mode FAILFAST there must be a route for every topic, or one without a topic")
     spark, format_ = active_session(), _FORMATS[config.table.kind]
     raw = read_raw_stream(spark, config)
-    kept = {str(name): RESERVED_PREFIX + name for name in config.table.keep}
+    kept_columns = {str(name): RESERVED_PREFIX + name for name in config.table.keep}
     letters = {}
     registry = config.source.open_registry()
     grouped = group_routes([_pin_route(route, config, registry) for route in config.routes])
     for group in grouped:
         stream = _make_stream(group, config, registry, newer)
-        stream.declare_tables(spark, group.select_records(raw), kept, format_, {})
+        stream.declare_tables(spark, group.select_records(raw), kept_columns, format_, {})
         letters[stream.records] = stream.select_dead_letters(spark)
     rest = select_unrouted(raw, grouped, config)
     if rest is not None:

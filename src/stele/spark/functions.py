@@ -184,25 +184,25 @@ def decode_column(
 ) -> DataFrame | DecodedSplit:
     """Decode a column by what was planned already; see `from_registry` for the other arguments."""
     raw = _column_position(df, column)
-    kept = (
+    kept_positions = (
         [n for n in range(len(df.columns)) if n != raw]
         if keep is None
         else [_column_position(df, name) for name in keep]
     )
     error = f"{into}_error"
     added = [name for name in (into, id_column, error if mode != "FAILFAST" else None) if name]
-    names = [df.columns[place] for place in kept]
+    names = [df.columns[place] for place in kept_positions]
     _check_names(names, added)
     taken = [raw, *_header_positions(df, headers, needed=reading.wire.needs_headers)]
     decode = DecodeTask(reading, with_headers=len(taken) > 1, with_id=bool(id_column), fail_fast=mode == "FAILFAST")
     types = to_spark_types(decode.added_types())
     if mode != "DEADLETTER":
-        return _map_columns(df, taken, kept, decode, types).toDF(*names, *added)
+        return _map_columns(df, taken, kept_positions, decode, types).toDF(*names, *added)
     # the dead letters have all columns
     _check_names(df.columns, [error])
     both = _map_columns(df, taken, range(len(df.columns)), decode, types)
     first = len(df.columns)
-    wanted = [*kept, *range(first, first + len(added) - 1)]
+    wanted = [*kept_positions, *range(first, first + len(added) - 1)]
     bad = f"p{len(both.columns) - 1}"
     good = both.where(f"{bad} IS NULL").select(*(f"p{place}" for place in wanted)).toDF(*names, *added[:-1])
     dead = both.where(f"{bad} IS NOT NULL").select(*(f"p{place}" for place in range(first)), bad)
@@ -257,7 +257,7 @@ def to_registry(
     from stele.spark.wires.base import HEADERS
 
     _check_engine(engine)
-    kept = [_column_position(df, name) for name in keep]
+    kept_positions = [_column_position(df, name) for name in keep]
     registry = as_picklable(registry)
     writer = retry_unavailable(lambda: _find_writer(registry, subject, schema, auto_register=auto_register), patience)
     writing = plan_write(
@@ -273,13 +273,13 @@ def to_registry(
     encode = EncodeTask(writing, fields)
     encode.check_columns([_arrow_type(df.schema.fields[place].dataType) for place in chosen])
     types = [BinaryType(), *to_spark_types([HEADERS] if len(added) > 1 else [])]
-    return _map_columns(df, chosen, kept, encode, types).toDF(*keep, *added)
+    return _map_columns(df, chosen, kept_positions, encode, types).toDF(*keep, *added)
 
 
 def _map_columns(
     df: DataFrame,
     taken: Sequence[int],
-    kept: Sequence[int],
+    kept_columns: Sequence[int],
     function: DecodeTask | EncodeTask,
     added: Sequence[DataType],
 ) -> DataFrame:
@@ -292,7 +292,7 @@ def _map_columns(
     from pyspark.sql.types import StructField, StructType
 
     every = df.toDF(*(f"c{n}" for n in range(len(df.columns))))
-    chosen = every.select(*(f.col(f"c{place}").alias(f"p{n}") for n, place in enumerate((*taken, *kept))))
+    chosen = every.select(*(f.col(f"c{place}").alias(f"p{n}") for n, place in enumerate((*taken, *kept_columns))))
     expressed = function.as_expression(chosen)
     if expressed is not None:
         return expressed
@@ -319,12 +319,12 @@ def _arrow_type(type_: DataType) -> pa.DataType:
 
 
 def _column_position(df: DataFrame, name: str) -> int:
-    found = [place for place, other in enumerate(df.columns) if other == name]
-    if not found:
+    positions = [place for place, other in enumerate(df.columns) if other == name]
+    if not positions:
         raise Invalid(f"there is no column {name!r}: the DataFrame has {', '.join(df.columns)}")
-    if len(found) > 1:
-        raise Invalid(f"the DataFrame has {len(found)} columns {name!r}: rename them first")
-    return found[0]
+    if len(positions) > 1:
+        raise Invalid(f"the DataFrame has {len(positions)} columns {name!r}: rename them first")
+    return positions[0]
 
 
 def _check_binary(df: DataFrame, place: int) -> None:
@@ -406,13 +406,15 @@ class DecodeTask:
         """Return the same for a whole DataFrame by the engine `jvm`; None where another engine is chosen."""
         from stele.spark.decode.jvm_expressions import ERROR, ID, VALUE, decode_column
 
-        raw, *kept = df.columns
-        made = decode_column(df.sparkSession, df[raw], self._reading, fail_fast=self._fail_fast)
-        if made is None:
+        raw, *kept_columns = df.columns
+        column = decode_column(df.sparkSession, df[raw], self._reading, fail_fast=self._fail_fast)
+        if column is None:
             return None
         parts = [VALUE, *([ID] if self._with_id else []), *([] if self._fail_fast else [ERROR])]
-        found = df.select(*kept, made.alias("made")).select(*kept, *(f"made.{part}" for part in parts))
-        return found.toDF(*(f"p{place}" for place in range(len(found.columns))))
+        result = df.select(*kept_columns, column.alias("made")).select(
+            *kept_columns, *(f"made.{part}" for part in parts)
+        )
+        return result.toDF(*(f"p{place}" for place in range(len(result.columns))))
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """The function Spark maps."""
@@ -478,11 +480,11 @@ class EncodeTask:
         from stele.spark.decode.jvm_expressions import encode_columns
 
         taken = 1 if self._fields is None else len(self._fields)
-        made = encode_columns(df, df.columns[:taken], self._writing, self._fields)
-        if made is None:
+        column = encode_columns(df, df.columns[:taken], self._writing, self._fields)
+        if column is None:
             return None
-        found = df.select(*df.columns[taken:], made)
-        return found.toDF(*(f"p{place}" for place in range(len(found.columns))))
+        result = df.select(*df.columns[taken:], column)
+        return result.toDF(*(f"p{place}" for place in range(len(result.columns))))
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """The function Spark maps."""

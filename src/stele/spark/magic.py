@@ -79,22 +79,22 @@ def _run_cell(shell: Any, line: str, cell: str | None) -> CellResult | None:
     spark = _find_session(shell)
     if "--registry" in options:
         spark.conf.set("stele.registry", options["--registry"])
-    shown = None
+    result = None
     for piece in split_statements(rest if cell is None else cell):
         with translate_failures(spark, piece):
-            shown = CellResult(run_statement(spark, piece), int(options.get("-n", _ROWS)))
-    if shown is not None and "-o" in options:
-        shell.user_ns[options["-o"]] = shown.df
-    return shown
+            result = CellResult(run_statement(spark, piece), int(options.get("-n", _ROWS)))
+    if result is not None and "-o" in options:
+        shell.user_ns[options["-o"]] = result.df
+    return result
 
 
 def _parse_options(line: str) -> tuple[dict[str, str], str]:
     """Return what stands before the statement, and the statement."""
     options: dict[str, str] = {}
     at = 0
-    while found := _OPTION.match(line, at):
-        options[found[1]] = found[2]
-        at = found.end()
+    while match := _OPTION.match(line, at):
+        options[match[1]] = match[2]
+        at = match.end()
     if not options.get("-o", "x").isidentifier():
         raise InvalidRequest(f"-o takes the name of a variable, not {options['-o']!r}")
     rows = options.get("-n", "1")
@@ -111,6 +111,6 @@ def _find_session(shell: Any) -> SparkSession:
 
     named = shell.user_ns.get("spark")
     if all(hasattr(named, part) for part in ("sql", "conf", "createDataFrame")):
-        found: SparkSession = named
-        return found
+        session: SparkSession = named
+        return session
     return SparkSession.getActiveSession() or local_session("stele notebook")

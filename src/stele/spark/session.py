@@ -53,10 +53,10 @@ def require_java() -> Path:
         if java.exists():
             return java
         raise JavaMissing
-    found = shutil.which("java")
-    if found is None:
+    executable = shutil.which("java")
+    if executable is None:
         raise JavaMissing
-    return Path(found)
+    return Path(executable)
 
 
 def local_session(app: str = "stele", cores: int = 2, **conf: str) -> SparkSession:
@@ -91,8 +91,8 @@ def local_session(app: str = "stele", cores: int = 2, **conf: str) -> SparkSessi
         settings["spark.python.daemon.module"] = WORKER_DAEMON
     if "SPARK_CONF_DIR" not in os.environ:
         settings["spark.driver.extraJavaOptions"] = f"-Dlog4j2.configurationFile={LOGGING.as_uri()}"
-    given = {name.replace("__", "."): value for name, value in conf.items()}
-    settings |= given | engine_settings(given.get("spark.jars", ""))
+    overrides = {name.replace("__", "."): value for name, value in conf.items()}
+    settings |= overrides | engine_settings(overrides.get("spark.jars", ""))
     builder = SparkSession.builder.appName(app).master(f"local[{cores}]")
     for name, value in settings.items():
         builder = builder.config(name, value)
@@ -127,8 +127,8 @@ def find_cause(text: str) -> str:
 
     That is the last line that names a Python or Java exception, or else the first line. Plans and stacks are left out.
     """
-    told = _PLAN_OR_STACK.split(text, maxsplit=1)[0]
-    lines = [re.sub(r"\s*SQLSTATE: \w+", "", line.strip()) for line in told.splitlines()]
+    message = _PLAN_OR_STACK.split(text, maxsplit=1)[0]
+    lines = [re.sub(r"\s*SQLSTATE: \w+", "", line.strip()) for line in message.splitlines()]
     lines = [line for line in lines if line]
     named = [line for line in lines if _EXCEPTION.match(line)]
     line = named[-1] if named else (lines or ["Spark stopped without a message"])[0]

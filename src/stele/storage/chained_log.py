@@ -191,14 +191,14 @@ class ChainedLog:
     async def erase(self, seq: int, record: bytes) -> None:
         """Overwrite the record at seq. Raises `StoreError` when there is none."""
         before = await self._find_link(seq - 1)
-        found = [] if before is None else await self.driver.tail(seq - 1, 1)
-        if before is None or not found:
+        entries = [] if before is None else await self.driver.tail(seq - 1, 1)
+        if before is None or not entries:
             raise StoreError(f"The log {self.place} has no record {seq} to erase")
         try:
-            verify_record(before, seq, found[0].record)
+            verify_record(before, seq, entries[0].record)
         except DamagedRecord:
             raise self._make_damage(seq) from None
-        await self.driver.erase(seq, replace_record(before, seq, found[0].record, record))
+        await self.driver.erase(seq, replace_record(before, seq, entries[0].record, record))
 
     async def require_writable(self) -> None:
         """Raise the `StoreError` that an append would meet now."""
@@ -235,11 +235,11 @@ class ChainedLog:
             return self._newest.link
         if seq <= 0:
             return FIRST_LINK if seq == 0 else None
-        found = await self.driver.tail(seq - 1, 1)
-        if not found:
+        entries = await self.driver.tail(seq - 1, 1)
+        if not entries:
             return None
         try:
-            return read_link(found[0].record)
+            return read_link(entries[0].record)
         except DamagedRecord:
             raise self._make_damage(seq) from None
 

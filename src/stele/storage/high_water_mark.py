@@ -55,12 +55,12 @@ class HighWaterMark:
     def read(self) -> LogPosition | None:
         """Return the mark; None when there is none, or none that can be read. Raises `OSError`."""
         try:
-            found = _PATTERN.match(self.path.read_bytes())
+            match = _PATTERN.match(self.path.read_bytes())
         except FileNotFoundError:
             return None
-        if found is None or _checksum(found[1]) != found[4]:
+        if match is None or _checksum(match[1]) != match[4]:
             return None
-        return LogPosition(int(found[2]), bytes.fromhex(found[3].decode()))
+        return LogPosition(int(match[2]), bytes.fromhex(match[3].decode()))
 
     def write(self, mark: LogPosition) -> None:
         """Put the mark up, unless it stands higher. Raises `OSError`."""

@@ -97,8 +97,10 @@ def _is_redacted(shorter: bytes, longer: bytes) -> bool:
         return False
     if is_resealed(left, whole):
         return True
-    gone = frozenset(event.sha for event in left.events if isinstance(event, VersionRegistered) and event.text is None)
-    return redact_texts(whole, gone) == left
+    purged_shas = frozenset(
+        event.sha for event in left.events if isinstance(event, VersionRegistered) and event.text is None
+    )
+    return redact_texts(whole, purged_shas) == left
 
 
 class CompactedLog(NamedTuple):

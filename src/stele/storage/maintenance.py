@@ -225,11 +225,11 @@ def repair_store(
     Raises `StoreError`; `NewerLog`, with nothing changed, for records that only a newer release can judge.
     """
     reading = _Reading(files, mark)
-    kept = reading.intact
-    given = [lost.schema_id for lost in reading.lost] + [last_id]
+    last_intact = reading.intact
+    known_ids = [lost.schema_id for lost in reading.lost] + [last_id]
     highest = min((row.highest_schema_id for row in reading.state.namespaces.values()), default=0)
-    lost = max(reading.records, reading.acknowledged) - kept
-    skipped = min(max(schema_ids + lost, *(number - highest for number in given)), MAX_INT32)
+    lost = max(reading.records, reading.acknowledged) - last_intact
+    skipped = min(max(schema_ids + lost, *(number - highest for number in known_ids)), MAX_INT32)
     metadata = EventMetadata(os.urandom(16), time.time_ns() // 1_000_000, via="repair")
     own = LogRecord(metadata.not_before(reading.state.latest_at), (IdsSkipped(skipped, numbers),))
 
@@ -237,20 +237,20 @@ def repair_store(
 
     def records() -> Iterator[bytes]:
         nonlocal link
-        for seq, stored in files.read_stored(kept):
-            if seq > kept:
+        for seq, stored in files.read_stored(last_intact):
+            if seq > last_intact:
                 break
             assert stored is not None
             whole = stored if files.is_chained else chain_record(link, seq, stored)[1]
             link = read_link(whole)
             yield whole
-        link, stored = chain_record(link, kept + 1, encode_record(own))
+        link, stored = chain_record(link, last_intact + 1, encode_record(own))
         yield stored
 
     moved_to = files.write_anew(records())
     if mark is not None:
         try:
-            mark.replace(LogPosition(kept + 1, link))
+            mark.replace(LogPosition(last_intact + 1, link))
         except OSError as error:
             raise StoreError(f"The high-water mark {mark.path} cannot be written: {error.strerror}") from error
-    return Repair(kept, skipped, moved_to)
+    return Repair(last_intact, skipped, moved_to)

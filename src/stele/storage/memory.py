@@ -47,8 +47,8 @@ class MemoryLog:
     async def tail(self, after: int, limit: int) -> Sequence[LogEntry]:
         """At most limit entries with seq > after, in order, dense."""
         first = max(after, 0)
-        found = self._require_open().records[first : first + max(limit, 0)]
-        return [LogEntry(seq, record) for seq, record in enumerate(found, first + 1)]
+        records = self._require_open().records[first : first + max(limit, 0)]
+        return [LogEntry(seq, record) for seq, record in enumerate(records, first + 1)]
 
     async def head(self) -> int:
         """Sequence number of the last record, 0 when empty."""
@@ -61,8 +61,8 @@ class MemoryLog:
 
     def has_changed(self) -> bool:
         """Whether the log grew since the last call; True on the first call and after own appends, too."""
-        seen, self._seen = self._seen, len(self._require_open().records)
-        return seen != self._seen
+        previous_length, self._seen = self._seen, len(self._require_open().records)
+        return previous_length != self._seen
 
     def turn(self) -> AbstractAsyncContextManager[None]:
         """First come, first served among all handles of the store. Not re-entrant."""

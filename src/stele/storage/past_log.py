@@ -92,8 +92,8 @@ class PastLog:
 
     def has_changed(self) -> bool:
         """Only when asked for the first time."""
-        asked, self._has_been_asked = self._has_been_asked, True
-        return not asked
+        has_been_asked, self._has_been_asked = self._has_been_asked, True
+        return not has_been_asked
 
     def turn(self) -> AbstractAsyncContextManager[None]:
         """Everybody's."""
@@ -109,8 +109,8 @@ class PastLog:
 
     async def load_snapshot(self) -> tuple[int, bytes | memoryview] | None:
         """Return the newest snapshot, unless it knows of later records."""
-        found = await self._log.load_snapshot()
-        return found if found is not None and found[0] <= self._last else None
+        snapshot = await self._log.load_snapshot()
+        return snapshot if snapshot is not None and snapshot[0] <= self._last else None
 
     async def erase(self, seq: int, record: bytes) -> None:
         """Refused. Raises `ReadOnly`."""

@@ -75,17 +75,17 @@ def chain_record(before: bytes, seq: int, record: bytes, checksum: Checksum = Ch
 
 def chain_records(before: bytes, first: int, records: Iterable[bytes], checksum: Checksum) -> tuple[bytes, list[bytes]]:
     """Return the link of the last of some records, which begin at `first`, and the bytes to store for each."""
-    mark, link, found = checksum.value, before, []
+    mark, link, stored_records = checksum.value, before, []
     if checksum is Checksum.XXH3:
         for seq, record in enumerate(records, first):
             # Spelt out: a call more would take half as long as the checksum.
             link = xxh3_128_digest(link + record, seq)
-            found.append(mark + link + record)
+            stored_records.append(mark + link + record)
     else:
         for seq, record in enumerate(records, first):
             link = _make_sha256(link, seq, record)
-            found.append(mark + link + record)
-    return link, found
+            stored_records.append(mark + link + record)
+    return link, stored_records
 
 
 def replace_record(before: bytes, seq: int, stored: bytes, record: bytes) -> bytes:
@@ -136,7 +136,7 @@ def verify_records(before: bytes, entries: Iterable[LogEntry]) -> tuple[bytes, l
 
     Raises `DamagedRecord` for the first that is not what was stored at its place.
     """
-    link, seq, found = before, 0, []
+    link, seq, pairs = before, 0, []
     try:
         for seq, stored in entries:
             head = stored[:_BODY]
@@ -148,10 +148,10 @@ def verify_records(before: bytes, entries: Iterable[LogEntry]) -> tuple[bytes, l
                     raise DamagedRecord(seq)
             else:
                 link, record = verify_record(link, seq, stored)
-            found.append((seq, record))
+            pairs.append((seq, record))
     except TypeError:  # no bytes: see `_is_bytes`
         raise DamagedRecord(seq) from None
-    return link, list(map(make_entry, found))
+    return link, list(map(make_entry, pairs))
 
 
 def _make_sha256(before: bytes, seq: int, record: bytes) -> bytes:

@@ -90,10 +90,10 @@ class FailingApp:
     def _take_failure(self, method: str, path: str) -> InjectedFailure | None:
         with self._lock:
             self.requests.append(f"{method} {path}")
-            found = next((failure for failure in self._failures if failure.is_for(method, path)), None)
-            if found is not None and found.times != _ALWAYS:
-                found.times -= 1
-            return found
+            planned_failure = next((failure for failure in self._failures if failure.is_for(method, path)), None)
+            if planned_failure is not None and planned_failure.times != _ALWAYS:
+                planned_failure.times -= 1
+            return planned_failure
 
 
 def _drop_connection(send: Send) -> None:

@@ -58,9 +58,9 @@ class CapabilityChecks:
             )
             before = None
             for sample, parsed in self.material.parsed_samples:
-                found = [*schemas.lint(parsed), *schemas.lint(parsed, before), *schemas.lint(parsed, parsed)]
+                findings = [*schemas.lint(parsed), *schemas.lint(parsed, before), *schemas.lint(parsed, parsed)]
                 fail_with(
-                    f"{sample.id}: {finding!r}" for finding in found if not _is_advice(finding, schemas.lint_rules)
+                    f"{sample.id}: {finding!r}" for finding in findings if not _is_advice(finding, schemas.lint_rules)
                 )
                 before = parsed
 

@@ -123,7 +123,9 @@ class DataChecks:
 
             alone = use(0)
             with ThreadPoolExecutor(8) as pool:
-                fail_with(f"{trial.sample.id}: threads disagree" for seen in pool.map(use, range(32)) if seen != alone)
+                fail_with(
+                    f"{trial.sample.id}: threads disagree" for result in pool.map(use, range(32)) if result != alone
+                )
 
 
 class HostileChecks:
@@ -195,9 +197,9 @@ def _example_of(codec: Codec) -> list[Any]:
         return []
 
 
-def _pick_evenly(found: Iterator[T], count: int) -> list[T]:
+def _pick_evenly(values: Iterator[T], count: int) -> list[T]:
     """About so many of them, evenly."""
-    everything = list(found)
+    everything = list(values)
     return everything[:: max(1, len(everything) // count)]
 
 

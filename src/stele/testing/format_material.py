@@ -74,27 +74,27 @@ class FormatMaterial:
     @cached_property
     def samples(self) -> list[FormatSample]:
         """Every different document that the lines hold to be a schema."""
-        found: dict[tuple[bytes, tuple[str, ...]], FormatSample] = {}
+        samples: dict[tuple[bytes, tuple[str, ...]], FormatSample] = {}
         for case in self.uncontested_cases:
             texts = [side for pair in compared_pairs(case) for side in pair] if case.compiles else []
             if case.schema is not None and case.valid is not False:
                 texts += [case.schema_text, *(text.encode() for text in case.equal)]
             for text in texts:
-                found.setdefault((text, tuple(case.references)), FormatSample(case.id, text, case.reference_texts))
-        return list(found.values())
+                samples.setdefault((text, tuple(case.references)), FormatSample(case.id, text, case.reference_texts))
+        return list(samples.values())
 
     @cached_property
     def parsed_samples(self) -> list[ParsedSample]:
         """Up to `at_most` of the samples, parsed; without those that only strict=False lets in."""
-        found = []
+        trials = []
         for sample in self.samples:
             try:
-                found.append(ParsedSample(sample, self.format.parse(sample.text, sample.references)))
+                trials.append(ParsedSample(sample, self.format.parse(sample.text, sample.references)))
             except MalformedSchema:
                 continue
         # Few schemas refer to others, and those that do are never left out.
-        rare = [trial for trial in found if trial.sample.references]
-        rest = [trial for trial in found if not trial.sample.references]
+        rare = [trial for trial in trials if trial.sample.references]
+        rest = [trial for trial in trials if not trial.sample.references]
         return rare + rest[:: max(1, -(-len(rest) // self.at_most))]
 
     def ruleset_of(self, case: FormatCase) -> str | None:
@@ -123,10 +123,10 @@ class FormatMaterial:
 
 def fail_with(faults: Iterable[str]) -> None:
     """End the test when there are faults, telling the first ones. Raises `AssertionError`."""
-    told = list(faults)
-    if told:
-        more = [f"… and {len(told) - 20} more"] if len(told) > 20 else []
-        raise AssertionError("\n".join([f"{len(told)} found wrong:", *told[:20], *more]))
+    messages = list(faults)
+    if messages:
+        more = [f"… and {len(messages) - 20} more"] if len(messages) > 20 else []
+        raise AssertionError("\n".join([f"{len(messages)} found wrong:", *messages[:20], *more]))
 
 
 def run_bounded(seconds: float, call: Callable[[], T]) -> T:

@@ -86,15 +86,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = _parse_options(arguments)
     console = Console()
     try:
-        found = get_format(options.name)
+        schema_format = get_format(options.name)
         judged_by = dict(judge.split("=", 1) for judge in options.judge)
         material = FormatMaterial.read_files(
-            found, options.cases, judged_by=judged_by, **({"at_most": 10**9} if options.all else {})
+            schema_format, options.cases, judged_by=judged_by, **({"at_most": 10**9} if options.all else {})
         )
     except (SteleError, OSError, ValueError) as error:
         console.print(f"[red]{error}[/red]")
         return 2
-    table = Table("", "what is promised", "s", title=f"{found.name}: {len(material.cases)} lines")
+    table = Table("", "what is promised", "s", title=f"{schema_format.name}: {len(material.cases)} lines")
     failed = 0
     for outcome in run_tests(material):
         failed += bool(outcome.failure)

@@ -85,9 +85,9 @@ class TextChecks:
     def test_printing_is_a_fixed_point(self) -> None:
         """Each stable text is a schema that prints as itself, and like the original in forms that leave out more."""
         fail_with(
-            f"{sample.id}: the {form.value} text prints as another {kept.value} text"
+            f"{sample.id}: the {form.value} text prints as another {other_form.value} text"
             for sample, parsed in self.material.parsed_samples
-            for form, kept in _find_reprint_faults(self.material, parsed, sample.references)
+            for form, other_form in _find_reprint_faults(self.material, parsed, sample.references)
         )
 
     def test_style_makes_no_difference(self) -> None:
@@ -170,17 +170,17 @@ class VerdictChecks:
             f"{case.id} ({case.note}): should be {'compatible' if case.compatible else 'incompatible'}"
             for case in self._compared_cases()
             if (ruleset := self.material.ruleset_of(case)) is not None
-            and bool([found for found in self._findings_of(case, ruleset) if found.breaks]) is case.compatible
+            and bool([finding for finding in self._findings_of(case, ruleset) if finding.breaks]) is case.compatible
         )
 
     def test_findings_explain_themselves(self) -> None:
         """Every finding of every ruleset has a rule in upper case, a path, a level, a reason and a way out."""
         fail_with(
-            f"{case.id}, {ruleset}: {found!r}"
+            f"{case.id}, {ruleset}: {finding!r}"
             for case in self._compared_cases()
             for ruleset in self.material.format.rulesets
-            for found in self._findings_of(case, ruleset)
-            if not _is_complete(found)
+            for finding in self._findings_of(case, ruleset)
+            if not _is_complete(finding)
         )
 
     def test_printing_changes_no_verdict(self) -> None:
@@ -235,14 +235,14 @@ class VerdictChecks:
     def _findings_of(self, case: FormatCase, ruleset: str) -> list[Finding]:
         references = case.reference_texts
         sides = [[self.material.parse(side, references) for side in pair] for pair in compared_pairs(case)]
-        return [found for reader, writer in sides for found in self.material.check(reader, writer, ruleset)]
+        return [finding for reader, writer in sides for finding in self.material.check(reader, writer, ruleset)]
 
     def _is_known(self, case: FormatCase) -> bool:
         return case.ruleset in self.material.judged_by or self.material.ruleset_of(case) is not None
 
     def _has_breaking_findings(self, sides: list[Any], ruleset: str) -> bool:
         reader, writer = sides
-        return any(found.breaks for found in self.material.check(reader, writer, ruleset))
+        return any(finding.breaks for finding in self.material.check(reader, writer, ruleset))
 
 
 def describe_schema(schemas: Any, parsed: Any) -> dict[str, Any]:
@@ -287,9 +287,9 @@ def _find_reprint_faults(material: FormatMaterial, parsed: Any, references: Any)
             again = material.parse(text, references)
         except MalformedSchema:
             again = material.parse(text, {})  # a text may have its references built in
-        for kept in forms[number:]:
-            if schemas.canonical(again, kept) != schemas.canonical(parsed, kept):
-                yield form, kept
+        for other_form in forms[number:]:
+            if schemas.canonical(again, other_form) != schemas.canonical(parsed, other_form):
+                yield form, other_form
 
 
 def _find_canonical_faults(material: FormatMaterial, case: FormatCase) -> Iterator[str]:
@@ -317,12 +317,12 @@ def _is_json(text: str) -> bool:
     return True
 
 
-def _is_complete(found: Finding) -> bool:
+def _is_complete(finding: Finding) -> bool:
     return (
-        isinstance(found, Finding)
-        and bool(_RULE.match(found.rule))
-        and isinstance(found.path, str)
-        and isinstance(found.level, Severity)
-        and len(found.why) > 10
-        and len(found.fix) > 5
+        isinstance(finding, Finding)
+        and bool(_RULE.match(finding.rule))
+        and isinstance(finding.path, str)
+        and isinstance(finding.level, Severity)
+        and len(finding.why) > 10
+        and len(finding.fix) > 5
     )

@@ -251,9 +251,9 @@ class LogConformance:
         deadline = time.monotonic() + (0 if other.notices_at_once else 60)
         other.has_changed()
         # A notice may be on its way.
-        while (said := ask()) != expected and time.monotonic() < deadline:  # noqa: ASYNC110 - a hint
+        while (answer := ask()) != expected and time.monotonic() < deadline:  # noqa: ASYNC110 - a hint
             await asyncio.sleep(0.1)
-        assert said == expected
+        assert answer == expected
 
     async def test_wait_ends_at_once_when_there_is_something(self, log: Log) -> None:
         """Nobody waits for what is already there."""

@@ -71,8 +71,8 @@ async def get_asset(request: Request[Any, Any, Any], digest: FromPath[str], file
     if asset is None:
         raise NotFoundException
     depend_on_nothing(cast("dict[str, Any]", request.scope))
-    kept = _KEPT if digest == asset.digest else "no-cache"
-    return Response(asset.body, media_type=asset.type, headers={"cache-control": kept})
+    cache_control = _KEPT if digest == asset.digest else "no-cache"
+    return Response(asset.body, media_type=asset.type, headers={"cache-control": cache_control})
 
 
 ROUTES: Final = (get_asset,)

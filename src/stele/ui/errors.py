@@ -63,10 +63,10 @@ def handle_error(request: Request[Any, Any, Any], error: Exception) -> Response[
     if status == 401 and page.options.log_in is not None:
         return _lead_to_login(page)
     operation = str(error.operation or "") if isinstance(error, Forbidden) else ""
-    shown = ErrorPage(
+    content = ErrorPage(
         status, STATUS_PHRASES[status], error_message(error), _ADVICE.get(status, _ADVICE[500]), operation
     )
-    answer = render_page(page, "error.html.j2", shown, status=status)
+    answer = render_page(page, "error.html.j2", content, status=status)
     answer.headers.update(headers)
     return answer
 

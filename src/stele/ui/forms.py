@@ -139,19 +139,25 @@ def create_form_handlers(form_page: FormPage) -> list[HTTPRouteHandler]:
     opt = form_page.right | ({CHANGES_NOTHING: True} if form_page.asks_only else {})
 
     async def submit_form(request: Request[Any, Any, Any]) -> Response[bytes]:
-        asked = PageRequest(request)
-        shown = await form_page.submit(asked, await read_form(request))
-        if isinstance(shown, Destination):
-            target = PageFrame(asked, "", None).link(shown.location)
+        page_request = PageRequest(request)
+        content = await form_page.submit(page_request, await read_form(request))
+        if isinstance(content, Destination):
+            target = PageFrame(page_request, "", None).link(content.location)
             return Response(b"", status_code=303, headers={"location": target})
         render = partial(
-            render_page, asked, page.template, shown, current=page.menu, status=_find_status(shown), **page.helpers
+            render_page,
+            page_request,
+            page.template,
+            content,
+            current=page.menu,
+            status=_find_status(content),
+            **page.helpers,
         )
-        return await asked.registry.run_stateless(render) if page.in_thread else render()
+        return await page_request.registry.run_stateless(render) if page.in_thread else render()
 
     async def submit_json(request: Request[Any, Any, Any]) -> Response[bytes]:
-        shown = await form_page.submit(PageRequest(request), await read_form(request))
-        return Response(msgspec.json.encode(shown), status_code=_find_status(shown), media_type="application/json")
+        content = await form_page.submit(PageRequest(request), await read_form(request))
+        return Response(msgspec.json.encode(content), status_code=_find_status(content), media_type="application/json")
 
     handlers = create_handlers(page)
     twin = page.twin or f"{page.path}.json"
@@ -162,5 +168,5 @@ def create_form_handlers(form_page: FormPage) -> list[HTTPRouteHandler]:
     return handlers
 
 
-def _find_status(shown: msgspec.Struct) -> int:
-    return 422 if getattr(shown, "problems", ()) else 200
+def _find_status(content: msgspec.Struct) -> int:
+    return 422 if getattr(content, "problems", ()) else 200

@@ -42,10 +42,10 @@ def highlight_text(text: str, format_name: str) -> Markup:
         return escape(text)
     parts: list[str] = []
     end = 0
-    for found in pattern.finditer(text):
-        parts.append(str(escape(text[end : found.start()])))
-        parts.append(f'<span class="{found.lastgroup}">{escape(found[0])}</span>')
-        end = found.end()
+    for match in pattern.finditer(text):
+        parts.append(str(escape(text[end : match.start()])))
+        parts.append(f'<span class="{match.lastgroup}">{escape(match[0])}</span>')
+        end = match.end()
     parts.append(str(escape(text[end:])))
     return Markup("".join(parts))  # noqa: S704 - every part was escaped
 

@@ -289,12 +289,18 @@ def create_handlers(page: Page) -> list[HTTPRouteHandler]:
     twin = page.twin or f"{page.path}.json"
 
     async def show_page(request: Request[Any, Any, Any]) -> Response[bytes]:
-        asked = PageRequest(request)
-        shown = await page.view(asked)
+        page_request = PageRequest(request)
+        content = await page.view(page_request)
         render = partial(
-            render_page, asked, page.template, shown, twin=_fill_path(twin, request), current=page.menu, **page.helpers
+            render_page,
+            page_request,
+            page.template,
+            content,
+            twin=_fill_path(twin, request),
+            current=page.menu,
+            **page.helpers,
         )
-        return await asked.registry.run_stateless(render) if page.in_thread else render()
+        return await page_request.registry.run_stateless(render) if page.in_thread else render()
 
     async def show_twin(request: Request[Any, Any, Any]) -> Response[bytes]:
         body = msgspec.json.encode(await page.view(PageRequest(request)))
@@ -320,7 +326,7 @@ def _fill_path(template: str, request: Request[Any, Any, Any]) -> str:
 def render_page(
     page: PageRequest,
     template: str,
-    shown: msgspec.Struct,
+    content: msgspec.Struct,
     *,
     twin: str = "",
     current: str | None = None,
@@ -332,11 +338,11 @@ def render_page(
     Args:
         page: The request.
         template: File of its template, which knows what is shown as `page` and what is around it as `frame`.
-        shown: What it shows.
+        content: What it shows.
         twin: See `PageFrame`.
         current: See `PageFrame`.
         status: HTTP status.
         values: What else the template shows.
     """
-    html = render_template("stele.ui", template, page=shown, frame=PageFrame(page, twin, current), **values)
+    html = render_template("stele.ui", template, page=content, frame=PageFrame(page, twin, current), **values)
     return Response(html.encode("utf-8", "replace"), status_code=status, media_type="text/html", headers=dict(HEADERS))

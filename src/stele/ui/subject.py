@@ -129,15 +129,15 @@ async def find_subject(page: PageRequest) -> ShownSubject:
 
 async def find_version(page: PageRequest) -> tuple[ShownSubject, Version]:
     """Return the same for a page that needs a version. Raises `VersionNotFound`, too, where there is none."""
-    shown = await find_subject(page)
-    if shown.version is None:
+    subject_view = await find_subject(page)
+    if subject_view.version is None:
         raise VersionNotFound("latest")
-    return shown, shown.version
+    return subject_view, subject_view.version
 
 
-def _choose_version(state: State, key: SubjectKey, subject: Subject, asked: str) -> Version | None:
-    if asked and asked != "latest":
-        number = parse_whole_number("version", asked, 1, MAX_INT32)
+def _choose_version(state: State, key: SubjectKey, subject: Subject, version_text: str) -> Version | None:
+    if version_text and version_text != "latest":
+        number = parse_whole_number("version", version_text, 1, MAX_INT32)
         return queries.get_version(state, key, number, queries.ACTIVE_OR_SOFT_DELETED)
     latest = queries.latest_version(subject)
     return latest if latest is not None else subject.versions[-1] if subject.versions else None

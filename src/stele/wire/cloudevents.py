@@ -52,13 +52,13 @@ def read_structured(document: bytes | memoryview) -> Event:
         raise FrameError(f"no structured CloudEvent: it is nested deeper than {MAX_JSON_DEPTH} levels")
     try:
         event = msgspec.json.decode(document, type=dict[str, msgspec.Raw])
-        said = {name: msgspec.json.decode(value) for name, value in event.items() if name != "data"}
+        members = {name: msgspec.json.decode(value) for name, value in event.items() if name != "data"}
     except (msgspec.MsgspecError, UnicodeDecodeError) as error:
         raise FrameError(f"no structured CloudEvent: {error}") from None
-    if not isinstance(said.get("specversion"), str):
+    if not isinstance(members.get("specversion"), str):
         raise FrameError("no structured CloudEvent: it has no specversion")
-    attributes = {name: value for name, value in said.items() if name != _BASE64 and isinstance(value, str)}
-    data = _from_base64(said[_BASE64]) if _BASE64 in said else bytes(event.get("data", b""))
+    attributes = {name: value for name, value in members.items() if name != _BASE64 and isinstance(value, str)}
+    data = _from_base64(members[_BASE64]) if _BASE64 in members else bytes(event.get("data", b""))
     return Event(attributes.pop("dataschema", ""), data, attributes)
 
 
@@ -90,10 +90,10 @@ def structured_event(dataschema: str, data: bytes, attributes: Mapping[str, str]
 
 def event_headers(dataschema: str, attributes: Mapping[str, str], *, prefix: str = PREFIXES[0]) -> dict[str, bytes]:
     """The headers of an event in binary mode; attributes must have id, source and type. Raises `FrameError`."""
-    said = {"specversion": "1.0", **_require_attributes(attributes), "dataschema": dataschema}
-    content_type = said.pop("datacontenttype", "")
-    made = {prefix + name: value.encode() for name, value in said.items()}
-    return {"content-type": content_type.encode(), **made} if content_type else made
+    headers = {"specversion": "1.0", **_require_attributes(attributes), "dataschema": dataschema}
+    content_type = headers.pop("datacontenttype", "")
+    prefixed_headers = {prefix + name: value.encode() for name, value in headers.items()}
+    return {"content-type": content_type.encode(), **prefixed_headers} if content_type else prefixed_headers
 
 
 class DataSchemaTarget(NamedTuple):
@@ -114,15 +114,15 @@ _GROUP = re.compile(r"(?:^|/)schemagroups/[^/]+/schemas/([^/]+)(?:/versions/(\d{
 def parse_dataschema(dataschema: str) -> DataSchemaTarget | None:
     """What a URI of a registry names, by the paths of the Confluent and CNCF APIs; None for any other URI."""
     path = re.split(r"[?#]", dataschema, maxsplit=1)[0]
-    if found := _ID.search(path):
-        return DataSchemaTarget(id=int(found[1]))
-    if found := _GUID.search(path):
+    if match := _ID.search(path):
+        return DataSchemaTarget(id=int(match[1]))
+    if match := _GUID.search(path):
         try:
-            return DataSchemaTarget(guid=UUID(found[1]))
+            return DataSchemaTarget(guid=UUID(match[1]))
         except ValueError:
             return None
-    if found := _VERSION.search(path) or _GROUP.search(path):
-        return DataSchemaTarget(subject=unquote(found[1]), version=found[2] or "latest")
+    if match := _VERSION.search(path) or _GROUP.search(path):
+        return DataSchemaTarget(subject=unquote(match[1]), version=match[2] or "latest")
     return None
 
 

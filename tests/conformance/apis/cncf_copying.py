@@ -16,26 +16,26 @@ async def pull_everything(source: httpx.AsyncClient, target: httpx.AsyncClient, 
         for schema in (await source.get(f"/schemagroups/{place}/schemas")).json():
             path = f"{place}/schemas/{quote(schema, safe='')}"
             for number in (await source.get(f"/schemagroups/{path}/versions")).json():
-                found = await source.get(f"/schemagroups/{path}/versions/{number}")
+                version = await source.get(f"/schemagroups/{path}/versions/{number}")
                 headers = {
-                    "content-type": found.headers["content-type"],
-                    "schema-version-id": found.headers["schema-version-uri"],
-                    "schema-authority": found.headers.get("schema-authority", str(source.base_url)),
+                    "content-type": version.headers["content-type"],
+                    "schema-version-id": version.headers["schema-version-uri"],
+                    "schema-authority": version.headers.get("schema-authority", str(source.base_url)),
                 }
                 if "format" not in attributes:
-                    headers["schema-format"] = found.headers["schema-format"]
-                answer = await target.post(f"/schemagroups/{prefix}{path}", content=found.content, headers=headers)
+                    headers["schema-format"] = version.headers["schema-format"]
+                answer = await target.post(f"/schemagroups/{prefix}{path}", content=version.content, headers=headers)
                 assert answer.status_code == 200, answer.text
 
 
 async def uris(client: httpx.AsyncClient) -> dict[str, tuple[bytes, str]]:
     """Every version of a registry: its document and content type by URI, read by that URI."""
-    found = {}
+    documents = {}
     for name in (await client.get("/schemagroups")).json():
         for schema in (await client.get(f"/schemagroups/{quote(name)}/schemas")).json():
             path = f"/schemagroups/{quote(name)}/schemas/{quote(schema)}"
             for number in (await client.get(f"{path}/versions")).json():
                 uri = (await client.head(f"{path}/versions/{number}")).headers["schema-version-uri"]
                 answer = await client.get("/schema", params={"uri": uri})
-                found[uri] = (answer.content, answer.headers["content-type"])
-    return found
+                documents[uri] = (answer.content, answer.headers["content-type"])
+    return documents

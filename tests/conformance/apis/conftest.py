@@ -40,8 +40,8 @@ async def registry(brief_logging: None) -> AsyncIterator[Registry]:
 @pytest_asyncio.fixture(loop_scope="module", scope="module")
 async def client(request: pytest.FixtureRequest, registry: Registry) -> AsyncIterator[httpx.AsyncClient]:
     """A client of the dialect over that node, behind the server's front: the module's `build_app`."""
-    async with client_of(request.module.build_app(registry)) as made:
-        yield made
+    async with client_of(request.module.build_app(registry)) as client:
+        yield client
 
 
 @pytest_asyncio.fixture(loop_scope="module", params=("memory", "sqlite"))

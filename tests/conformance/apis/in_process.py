@@ -63,8 +63,8 @@ async def _ask(app: App, method: str, target: str, headers: list[tuple[bytes, by
     assert len(sent) > 1
     assert [bool(message.get("more_body")) for message in sent[1:]] == [*[True] * (len(sent) - 2), False]
     read = b"" if method == "HEAD" else b"".join(message.get("body", b"") for message in sent[1:])
-    stream, asked = httpx.ByteStream(read), _name_request(method, target)
-    answer = httpx.Response(sent[0]["status"], headers=sent[0].get("headers"), stream=stream, request=asked)
+    stream, request = httpx.ByteStream(read), _name_request(method, target)
+    answer = httpx.Response(sent[0]["status"], headers=sent[0].get("headers"), stream=stream, request=request)
     answer.read()
     return answer
 

@@ -72,12 +72,12 @@ _SAFE = {Operation.LIST, Operation.READ, Operation.READ_KEYS}
 async def world(brief_logging: None) -> AsyncIterator[World]:
     """The world of the team, with a neighbour in it; streams in it are brief."""
     registry = await Registry.open(await open_log("memory:"))
-    made = World(registry, has_login=True)
-    await made.create(_MORE)
+    world = World(registry, has_login=True)
+    await world.create(_MORE)
     registry.access = AccessControl(_RULES)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(journal_feed, "_SHARE_OF_LIMIT", 0.005)
-        yield made
+        yield world
     await registry.close()
 
 
@@ -134,11 +134,11 @@ async def test_a_text_that_one_may_read_elsewhere_is_shown(world: World) -> None
     """An id that a readable subject has is answered, and does not tell who else has it."""
     await world.restore()
     for subject in (SUBJECT, "mine"):
-        made = await world.ask("admin", "POST", f"/subjects/{subject}/versions", {"schema": '"bytes"'})
+        registration = await world.ask("admin", "POST", f"/subjects/{subject}/versions", {"schema": '"bytes"'})
         if subject == "mine":
             await world.ask("admin", "PUT", "/config/mine", {"compatibility": "NONE"})
-            made = await world.ask("admin", "POST", f"/subjects/{subject}/versions", {"schema": '"bytes"'})
-    number = made.json()["id"]
+            registration = await world.ask("admin", "POST", f"/subjects/{subject}/versions", {"schema": '"bytes"'})
+    number = registration.json()["id"]
     assert (await world.ask("neighbour", "GET", f"/schemas/ids/{number}")).json()["schema"] == '"bytes"'
     assert (await world.ask("neighbour", "GET", f"/schemas/ids/{number}/subjects")).json() == ["mine"]
     assert (await world.ask("neighbour", "GET", f"/schemas/ids/{number}/versions")).json() == [

@@ -34,12 +34,12 @@ _WORDS = (SUBJECT, MARKER, KEK, PLACE)
 async def world(brief_logging: None) -> AsyncIterator[World]:
     """The world, open to all as long as it is made; streams in it are brief."""
     registry = await Registry.open(await open_log("memory:"))
-    made = World(registry, has_login=True)
-    await made.create()
+    world = World(registry, has_login=True)
+    await world.create()
     registry.access = AccessControl(RULES)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(journal_feed, "_SHARE_OF_LIMIT", 0.01)
-        yield made
+        yield world
     await registry.close()
 
 

@@ -25,8 +25,8 @@ INT = {"schema": '"int"'}
 async def client() -> AsyncIterator[httpx.AsyncClient]:
     """A client of a fresh node that takes three associations."""
     node = await Registry.open(await open_log("memory:"), Limits(associations=3))
-    async with client_of(application(node)) as made:
-        yield made
+    async with client_of(application(node)) as client:
+        yield client
     await node.close()
 
 
@@ -71,12 +71,12 @@ async def test_racing_deletion(client: httpx.AsyncClient) -> None:
     """A subject that is associated and deleted at once is one or the other afterwards."""
     for _ in range(10):
         await client.post("/subjects/s/versions", json=INT)
-        made, gone = await asyncio.gather(
+        creation, deletion = await asyncio.gather(
             client.post("/associations", json=association_request("t", "s")), client.delete("/subjects/s")
         )
-        assert sorted([made.status_code, gone.status_code]) == [200, 409], (made.text, gone.text)
+        assert sorted([creation.status_code, deletion.status_code]) == [200, 409], (creation.text, deletion.text)
         there = (await client.get("/associations/subjects/s")).json()
-        assert bool(there) == (made.status_code == 200)
+        assert bool(there) == (creation.status_code == 200)
         await client.delete("/associations/resources/id-t")
 
 

@@ -63,7 +63,7 @@ async def test_rule(rule: Rule, store: str, client: httpx.AsyncClient) -> None:
 
 def test_every_must_have_behaviour_is_a_test() -> None:
     """Each numbered behaviour of this dialect has a rule, or a test where requests and answers are not enough."""
-    numbers = {int(found[1]) for rule in RULES if (found := re.match(r"(\d+)", rule.sentence))}
+    numbers = {int(match[1]) for rule in RULES if (match := re.match(r"(\d+)", rule.sentence))}
     assert numbers | IN_PYTHON | ELSEWHERE == {*range(1, 21), 28}
 
 
@@ -113,9 +113,9 @@ async def test_07_documents_come_back_byte_for_byte(store: str, client: httpx.As
     await group(client)
     body = bytes(range(256)) + b"\r\n\xff\xfe \n"
     header = (b"content-type", content_type.encode("latin-1"))
-    made = await client.post("/schemagroups/g/schemas/s?format=thing", content=body, headers=[header])
-    assert made.status_code == 200, made.text
-    uri = quote(made.headers["schema-version-uri"], safe="")
+    registration = await client.post("/schemagroups/g/schemas/s?format=thing", content=body, headers=[header])
+    assert registration.status_code == 200, registration.text
+    uri = quote(registration.headers["schema-version-uri"], safe="")
     for path in ("/schemagroups/g/schemas/s", "/schemagroups/g/schemas/s/versions/1", f"/schema?uri={uri}"):
         answer = await client.get(path)
         assert answer.content == body
@@ -139,13 +139,13 @@ async def test_07_known_formats_keep_their_text_and_type(store: str, client: htt
 async def test_08_head_is_get_without_the_body(store: str, client: httpx.AsyncClient) -> None:
     """8: HEAD has the headers of GET, the length included, and no body."""
     await group(client, format="avro")
-    made = await post_schema(client, "s", AVRO, "application/json", description="d", id="x")
-    uri = quote(made.headers["schema-version-uri"], safe="")
+    registration = await post_schema(client, "s", AVRO, "application/json", description="d", id="x")
+    uri = quote(registration.headers["schema-version-uri"], safe="")
     for path in ("/schemagroups/g/schemas/s", "/schemagroups/g/schemas/s/versions/1", f"/schema?uri={uri}"):
         got, head = await client.get(path), await client.head(path)
-        told = [{k: v for k, v in answer.headers.items() if k != "x-request-id"} for answer in (got, head)]
-        assert told[0] == told[1]
-        assert told[0]["content-length"] == str(len(AVRO))
+        headers = [{k: v for k, v in answer.headers.items() if k != "x-request-id"} for answer in (got, head)]
+        assert headers[0] == headers[1]
+        assert headers[0]["content-length"] == str(len(AVRO))
         assert head.status_code == 200
         assert not head.content
     assert (await client.head("/schemagroups/g/schemas/none")).status_code == 404
@@ -158,14 +158,14 @@ async def test_09_pages_cover_every_item(store: str, client: httpx.AsyncClient) 
     names = sorted([f"schema {number}" for number in range(5)] + ["ö&=?"])
     for name in names:
         await post_schema(client, quote(name, safe=""), AVRO, "application/json")
-    seen: list[str] = []
+    listed_names: list[str] = []
     url = "/schemagroups/g/schemas?limit=4"
     while url:
         answer = await client.get(url)
-        seen += answer.json()
+        listed_names += answer.json()
         assert answer.links["first"]["url"] == "http://registry/schemagroups/g/schemas?limit=4"
         url = answer.links.get("next", {}).get("url", "")
-    assert seen == names
+    assert listed_names == names
     assert "link" not in (await client.get("/schemagroups/g/schemas")).headers
 
 
@@ -200,15 +200,15 @@ async def test_19_one_subscription_from_begin_to_end(store: str, client: httpx.A
         "protocol": "HTTP",
         "sinkCredential": {"credentialType": "PLAIN", "identifier": "i", "secret": "geheim"},
     }
-    made = await client.post("/subscriptions", json=body)
-    place = made.headers["location"]
-    assert place == f"http://registry/subscriptions/{made.json()['id']}"
-    assert (await client.get(place)).json() == made.json()
-    assert (await client.get("/subscriptions")).json() == [made.json()]
-    changed = await client.put(place, json={**made.json(), "sink": "https://c/d"})
+    creation = await client.post("/subscriptions", json=body)
+    place = creation.headers["location"]
+    assert place == f"http://registry/subscriptions/{creation.json()['id']}"
+    assert (await client.get(place)).json() == creation.json()
+    assert (await client.get("/subscriptions")).json() == [creation.json()]
+    changed = await client.put(place, json={**creation.json(), "sink": "https://c/d"})
     assert changed.status_code == 200, changed.text
-    assert (await client.get(place)).json() == {**made.json(), "sink": "https://c/d"}
-    assert "geheim" not in changed.text + made.text
+    assert (await client.get(place)).json() == {**creation.json(), "sink": "https://c/d"}
+    assert "geheim" not in changed.text + creation.text
     ended = await client.delete(place)
     assert (ended.status_code, ended.json()) == (200, changed.json())
     assert (await client.get(place)).status_code == 404
@@ -242,14 +242,14 @@ async def test_20_ids_of_groups_are_seen_by_all(
     async with client_of(app) as client:
         assert (await client.get("/schemagroups")).status_code == 401
         for name in ("ann.one", "bob", "shared"):
-            made = await client.put(
+            creation = await client.put(
                 f"/schemagroups/{name}", json={"format": "avro", "description": name}, headers=admin
             )
-            assert made.status_code == 201
+            assert creation.status_code == 201
             path = f"/schemagroups/{name}/schemas/s"
-            made = await client.post(path, content=AVRO, headers=admin)
-            assert made.status_code == 200
-        bobs = {"uri": made.headers["schema-version-uri"].replace("shared", "bob")}
+            creation = await client.post(path, content=AVRO, headers=admin)
+            assert creation.status_code == 200
+        bobs = {"uri": creation.headers["schema-version-uri"].replace("shared", "bob")}
         schema_id = (await client.get("/schemagroups/bob/schemas/s", headers=admin)).headers["schema-id"]
         assert (await client.get("/schemagroups", headers=ann)).json() == ["ann.one", "bob", "shared"]
         assert (await client.get("/$schemaGroups", headers=ann)).json() == {"Value": ["ann.one", "bob", "shared"]}
@@ -280,10 +280,10 @@ async def test_data_of_a_deleted_schema_can_still_be_read(store: str, client: ht
     """Azure's data have the id of a schema in their content type: it answers after the schema is gone from lists."""
     await client.put("/$schemaGroups/g", json={"schemaType": "Avro"})
     headers = {"content-type": "application/json; serialization=Avro"}
-    made = await client.put("/$schemaGroups/g/schemas/s", content=AVRO, headers=headers)
-    place = made.headers["schema-id-location"]
-    assert place == f"http://registry/$schemaGroups/$schemas/{made.headers['schema-id']}"
-    assert re.fullmatch("[0-9a-f]{32}", made.headers["schema-id"])
+    registration = await client.put("/$schemaGroups/g/schemas/s", content=AVRO, headers=headers)
+    place = registration.headers["schema-id-location"]
+    assert place == f"http://registry/$schemaGroups/$schemas/{registration.headers['schema-id']}"
+    assert re.fullmatch("[0-9a-f]{32}", registration.headers["schema-id"])
     assert (await client.delete("/$schemaGroups/g")).status_code == 204
     answer = await client.get(place)
     assert (answer.status_code, answer.text) == (200, AVRO)
@@ -293,8 +293,8 @@ async def test_data_of_a_deleted_schema_can_still_be_read(store: str, client: ht
 @pytest.mark.asyncio(loop_scope="module")
 async def test_an_etag_guards_a_group(store: str, client: httpx.AsyncClient) -> None:
     """If-Match with the ETag of a group changes that one; after a change it is another one."""
-    made = await client.put("/$schemaGroups/g", json={"schemaType": "Avro"})
-    tag = {"if-match": made.headers["etag"]}
+    creation = await client.put("/$schemaGroups/g", json={"schemaType": "Avro"})
+    tag = {"if-match": creation.headers["etag"]}
     body = {"schemaType": "Avro", "groupProperties": {"a": "b"}}
     assert (await client.put("/$schemaGroups/g", json=body, headers=tag)).status_code == 200
     assert (await client.put("/$schemaGroups/g", json=body, headers=tag)).status_code == 412

@@ -30,8 +30,8 @@ async def client(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterato
     """A client of the whole server over an empty registry."""
     store = "memory:" if request.param == "memory" else f"sqlite:///{tmp_path / 'stele.db'}"
     registry = await Registry.open(await open_log(store))
-    async with client_of(build_dispatcher(registry, ServerSettings(), Metrics())) as made:
-        yield made
+    async with client_of(build_dispatcher(registry, ServerSettings(), Metrics())) as client:
+        yield client
     await registry.close()
 
 
@@ -39,11 +39,11 @@ async def send_request(
     client: httpx.AsyncClient, method: str, path: str, body: Any = None, status: int = 200, **headers: str
 ) -> httpx.Response:
     """The answer to a request with a JSON body, or one of plain text."""
-    told = {name.replace("_", "-"): value for name, value in headers.items()}
+    header_fields = {name.replace("_", "-"): value for name, value in headers.items()}
     content = body if isinstance(body, str) else None if body is None else json.dumps(body)
-    if content is not None and not told:
-        told = {"content-type": "application/json"}
-    answer = await client.request(method, path, content=content, headers=told)
+    if content is not None and not header_fields:
+        header_fields = {"content-type": "application/json"}
+    answer = await client.request(method, path, content=content, headers=header_fields)
     assert answer.status_code == status, f"{method} {path}: {answer.status_code} {answer.text}"
     return answer
 
@@ -90,10 +90,10 @@ async def test_documents_are_schemas_of_other_dialects(client: httpx.AsyncClient
     await send_request(client, "PUT", "/schemagroups/team", {"format": "avro"}, 201)
     for text in (A1, A2):
         await send_request(client, "POST", "/schemagroups/team/schemas/s", text, content_type="application/json")
-    found = (await send_request(client, "GET", "/subjects/:.team:s/versions/2")).json()
-    assert (json.loads(found["schema"]), found["version"]) == (json.loads(A2), 2)
+    version = (await send_request(client, "GET", "/subjects/:.team:s/versions/2")).json()
+    assert (json.loads(version["schema"]), version["version"]) == (json.loads(A2), 2)
     again = (await send_request(client, "POST", "/contexts/.team/subjects/s/versions", {"schema": A2})).json()
-    assert again["id"] == found["id"]
+    assert again["id"] == version["id"]
     rows = (await send_request(client, "GET", "/v1/namespace/team/groups/s/schemas/versions")).json()["schemas"]
     assert [base64.b64decode(row["schemaInfo"]["schemaData"]).decode() for row in rows] == [A1, A2]
     await send_request(client, "PUT", "/schemagroups/default", {}, 201)
@@ -127,8 +127,8 @@ async def test_a_policy_holds_in_every_dialect(client: httpx.AsyncClient) -> Non
     await send_request(client, "PUT", "/config/:.team:s", {"compatibility": "NONE"})
     await send_request(client, "POST", "/schemagroups/team/schemas/s", A3, content_type="application/json")
     await send_request(client, "PUT", "/config/:.team:", {"compatibility": "FULL_TRANSITIVE"})
-    shown = (await send_request(client, "GET", "/$schemaGroups/team")).json()
-    assert shown["SchemaCompatibility"] == "FullTransitive"
+    group = (await send_request(client, "GET", "/$schemaGroups/team")).json()
+    assert group["SchemaCompatibility"] == "FullTransitive"
     await send_request(client, "PUT", "/$schemaGroups/team/schemas/t", A1, 204, content_type="application/json")
     refused = await send_request(
         client, "PUT", "/$schemaGroups/team/schemas/t", A3, 409, content_type="application/json"
@@ -155,10 +155,10 @@ async def test_making_a_group_loosens_no_policy(client: httpx.AsyncClient) -> No
 async def test_what_is_deleted_is_gone_for_all(client: httpx.AsyncClient) -> None:
     """A version deleted here or there is in no list; ids that data have still answer; what is referred to stays."""
     await send_request(client, "PUT", "/schemagroups/team", {}, 201)
-    made = await send_request(
+    creation = await send_request(
         client, "POST", "/schemagroups/team/schemas/s", A1, content_type="application/json;format=avro"
     )
-    found = (await send_request(client, "GET", "/subjects/:.team:s/versions/1")).json()
+    version = (await send_request(client, "GET", "/subjects/:.team:s/versions/1")).json()
     reference = {"name": "n.R", "subject": ":.team:s", "version": 1}
     user = '{"type":"record","name":"U","fields":[{"name":"r","type":"n.R"}]}'
     await send_request(client, "POST", "/subjects/user/versions", {"schema": user, "references": [reference]})
@@ -170,9 +170,9 @@ async def test_what_is_deleted_is_gone_for_all(client: httpx.AsyncClient) -> Non
     await send_request(client, "DELETE", "/schemagroups/team/schemas/s/versions/1", status=204)
     assert (await send_request(client, "GET", "/subjects?subjectPrefix=:*:")).json() == []
     assert json.loads(
-        (await send_request(client, "GET", f"/schemas/ids/{found['id']}?subject=:.team:s")).json()["schema"]
+        (await send_request(client, "GET", f"/schemas/ids/{version['id']}?subject=:.team:s")).json()["schema"]
     )
-    assert (await send_request(client, "GET", f"/$schemaGroups/$schemas/{made.headers['schema-id']}")).text == A1
+    assert (await send_request(client, "GET", f"/$schemaGroups/$schemas/{creation.headers['schema-id']}")).text == A1
     await send_request(client, "POST", "/contexts/.team/subjects/s/versions", {"schema": A2})
     await send_request(client, "DELETE", "/contexts/.team/subjects/s")
     assert (await send_request(client, "GET", "/schemagroups/team/schemas")).json() == []
@@ -184,11 +184,11 @@ async def test_below_its_prefix_links_have_it(client: httpx.AsyncClient) -> None
     """Below /cncf every path is answered, and the URLs in answers begin with it; URIs of versions mean both places."""
     answer = await send_request(client, "PUT", "/cncf/schemagroups/g", {"format": "avro"}, 201)
     assert answer.headers["location"] == "http://registry/cncf/schemagroups/g"
-    made = await send_request(client, "POST", "/cncf/schemagroups/g/schemas/s", A1, content_type="application/json")
+    creation = await send_request(client, "POST", "/cncf/schemagroups/g/schemas/s", A1, content_type="application/json")
     for name in ("location", "schema-id-location", "schema-version-uri"):
-        assert made.headers[name].startswith("http://registry/cncf/schema")
-    for uri in (made.headers["schema-version-uri"], made.headers["schema-version-uri"].replace("/cncf", "")):
+        assert creation.headers[name].startswith("http://registry/cncf/schema")
+    for uri in (creation.headers["schema-version-uri"], creation.headers["schema-version-uri"].replace("/cncf", "")):
         for path in ("/cncf/schema", "/schema"):
             assert (await client.get(path, params={"uri": uri})).text == A1
-    assert (await send_request(client, "GET", made.headers["schema-id-location"])).text == A1
+    assert (await send_request(client, "GET", creation.headers["schema-id-location"])).text == A1
     assert (await send_request(client, "GET", "/cncf/$SchemagroupS")).json() == {"Value": ["g"]}

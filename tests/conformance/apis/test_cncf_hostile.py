@@ -68,10 +68,10 @@ async def client(registry: Registry) -> AsyncIterator[httpx.AsyncClient]:
     app = Dispatcher(
         {}, MountedDialect("cncf", application(registry, CncfOptions(max_request_bytes=1_000_000))), Metrics()
     )
-    async with client_of(app) as made:
-        assert (await made.put("/schemagroups/there", json={"format": "avro"})).status_code == 201
-        assert (await made.post("/schemagroups/there/schemas/s", content=AVRO)).status_code == 200
-        yield made
+    async with client_of(app) as client:
+        assert (await client.put("/schemagroups/there", json={"format": "avro"})).status_code == 201
+        assert (await client.post("/schemagroups/there/schemas/s", content=AVRO)).status_code == 200
+        yield client
 
 
 def is_refusal(answer: httpx.Response) -> bool:
@@ -196,5 +196,5 @@ async def test_any_description_and_bytes_come_back_or_are_refused(
         assert is_refusal(answer)
         assert not body or any(ord(char) < 32 or char == "\ufffd" for char in description)
         return
-    found = await client.get(answer.headers["location"])
-    assert (found.content, found.headers["content-type"]) == (body, "a/b")
+    document = await client.get(answer.headers["location"])
+    assert (document.content, document.headers["content-type"]) == (body, "a/b")

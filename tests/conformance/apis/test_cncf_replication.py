@@ -37,10 +37,10 @@ async def pair(
 ) -> AsyncIterator[tuple[httpx.AsyncClient, httpx.AsyncClient]]:
     """Two empty registries, the source and the target."""
     stores = ["memory:"] * 2 if request.param == "memory" else [f"sqlite:///{tmp_path / name}" for name in "ab"]
-    made = [await server(host, store) for host, store in zip(("source", "target"), stores, strict=True)]
-    async with made[0][1] as source, made[1][1] as target:
+    servers = [await server(host, store) for host, store in zip(("source", "target"), stores, strict=True)]
+    async with servers[0][1] as source, servers[1][1] as target:
         yield source, target
-    for registry, _ in made:
+    for registry, _ in servers:
         await registry.close()
 
 
@@ -107,13 +107,13 @@ class Pusher:
                 await send_request(self._target, "DELETE", group)
 
     async def _copy(self, schema: str, number: int) -> None:
-        found = await self._source.get(f"{schema}/versions/{number}")
+        version = await self._source.get(f"{schema}/versions/{number}")
         headers = {
-            "content-type": found.headers["content-type"],
-            "schema-version-id": found.headers["schema-version-uri"],
+            "content-type": version.headers["content-type"],
+            "schema-version-id": version.headers["schema-version-uri"],
             "schema-authority": str(self._source.base_url),
         }
-        answer = await self._target.post(schema, content=found.content, headers=headers)
+        answer = await self._target.post(schema, content=version.content, headers=headers)
         assert answer.status_code == 200, answer.text
 
 

@@ -35,8 +35,8 @@ async def registry(brief_logging: None) -> AsyncIterator[Registry]:
 async def clients(registry: Registry) -> AsyncIterator[dict[ProfileName, httpx.AsyncClient]]:
     """A client of the dialect in every profile over that node, behind the server's front."""
     async with AsyncExitStack() as stack:
-        made = {name: client_of(_build_front(registry, name)) for name in RELEASES}
-        yield {name: await stack.enter_async_context(client) for name, client in made.items()}
+        clients = {name: client_of(_build_front(registry, name)) for name in RELEASES}
+        yield {name: await stack.enter_async_context(client) for name, client in clients.items()}
 
 
 def _build_front(registry: Registry, profile: ProfileName) -> App:

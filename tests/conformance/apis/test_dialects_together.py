@@ -25,9 +25,9 @@ RECORD = '{"type":"record","name":"R","fields":[{"name":"a","type":"int"}]}'
 async def client() -> AsyncIterator[httpx.AsyncClient]:
     """A client of the whole server over an empty registry that lets everything in."""
     registry = await Registry.open(await open_log("memory:"))
-    async with client_of(build_dispatcher(registry, ServerSettings(), Metrics())) as made:
-        await made.put("/config", json={"compatibility": "NONE"})
-        yield made
+    async with client_of(build_dispatcher(registry, ServerSettings(), Metrics())) as client:
+        await client.put("/config", json={"compatibility": "NONE"})
+        yield client
     await registry.close()
 
 
@@ -91,9 +91,9 @@ async def test_what_has_no_name_has_that_of_its_group(client: httpx.AsyncClient)
     second = read_answer(await client.post("/v1/groups/s/schemas", json=info("{}", "Json", "s")), 201)
     assert (second["version"], second["id"]) == (1, 1)
     read_answer(await client.post("/subjects/p/versions", json={"schema": '"string"'}))
-    for given in ("", "string", "p"):
+    for name in ("", "string", "p"):
         assert (
-            read_answer(await client.post("/v1/groups/p/schemas", json=info('"string"', "Avro", given)), 201)["id"] == 0
+            read_answer(await client.post("/v1/groups/p/schemas", json=info('"string"', "Avro", name)), 201)["id"] == 0
         )
 
 
@@ -127,8 +127,8 @@ async def test_a_format_nobody_knows_is_one_for_all(client: httpx.AsyncClient) -
     read_answer(await client.post("/schemagroups/default/schemas/g?format=words", **document))
     read_answer(await client.post("/schemagroups/default/schemas/g?format=verse", **document), 400)
     read_answer(await client.post("/schemagroups/default/schemas/s?format=words", **document))
-    shown = read_answer(await client.get("/v1/groups/s"))
-    assert shown["serializationFormat"] == {"serializationFormat": "Custom", "fullTypeName": "words"}
+    group_properties = read_answer(await client.get("/v1/groups/s"))
+    assert group_properties["serializationFormat"] == {"serializationFormat": "Custom", "fullTypeName": "words"}
     assert read_answer(await client.post("/v1/groups/s/schemas", json=info("some words", "words")), 201)["id"] == 0
     read_answer(await client.post("/v1/groups/s/schemas", json=info("some words", "verse")), 417)
     await group(client, "empty", "words")

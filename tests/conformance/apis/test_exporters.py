@@ -32,8 +32,8 @@ ALICE = {
 async def client() -> AsyncIterator[httpx.AsyncClient]:
     """A client of a fresh node."""
     node = await Registry.open(await open_log("memory:"))
-    async with client_of(application(node)) as made:
-        yield made
+    async with client_of(application(node)) as client:
+        yield client
     await node.close()
 
 
@@ -54,8 +54,8 @@ async def test_too_many(client: httpx.AsyncClient, monkeypatch: pytest.MonkeyPat
 
 async def test_racing_definitions(client: httpx.AsyncClient) -> None:
     """Of clients that define the same exporter at once one does."""
-    made = await asyncio.gather(*(client.post("/exporters", json={"name": "e"}) for _ in range(6)))
-    assert sorted(answer.status_code for answer in made) == [200] + [409] * 5
+    answers = await asyncio.gather(*(client.post("/exporters", json={"name": "e"}) for _ in range(6)))
+    assert sorted(answer.status_code for answer in answers) == [200] + [409] * 5
 
 
 async def test_credentials_stay_out_of_logs(client: httpx.AsyncClient) -> None:

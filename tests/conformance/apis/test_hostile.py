@@ -53,8 +53,8 @@ async def registry(brief_logging: None) -> AsyncIterator[Registry]:
 @pytest_asyncio.fixture(loop_scope="module", scope="module")
 async def client(registry: Registry) -> AsyncIterator[httpx.AsyncClient]:
     """A client of the dialect over that node."""
-    async with client_of(application(registry)) as made:
-        yield made
+    async with client_of(application(registry)) as client:
+        yield client
 
 
 async def expect_refusal(client: httpx.AsyncClient, method: str, path: str, body: bytes | None) -> httpx.Response:
@@ -288,9 +288,9 @@ async def test_racing_registrations_agree() -> None:
         bodies = [json.dumps({"schema": text}).encode() for text in schemas * 20]
         answers = await asyncio.gather(*(client.post("/subjects/r/versions", content=b, headers=JSON) for b in bodies))
         assert {answer.status_code for answer in answers} == {200}
-        told = {(answer.json()["schema"], answer.json()["id"], answer.json()["version"]) for answer in answers}
-        assert len(told) == 5
-        assert sorted(version for _, _, version in told) == [1, 2, 3, 4, 5]
+        registrations = {(answer.json()["schema"], answer.json()["id"], answer.json()["version"]) for answer in answers}
+        assert len(registrations) == 5
+        assert sorted(version for _, _, version in registrations) == [1, 2, 3, 4, 5]
         assert (await client.get("/subjects/r/versions")).json() == [1, 2, 3, 4, 5]
     await node.close()
 

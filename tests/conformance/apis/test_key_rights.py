@@ -57,23 +57,23 @@ def acting_as(name: str) -> Iterator[None]:
 @pytest_asyncio.fixture(loop_scope="module")
 async def node() -> AsyncIterator[Registry]:
     """A node with these rules."""
-    made = await Registry.open(await open_log("memory:"))
-    made.access = AccessControl(RULES)
-    yield made
-    await made.close()
+    node = await Registry.open(await open_log("memory:"))
+    node.access = AccessControl(RULES)
+    yield node
+    await node.close()
 
 
 @pytest_asyncio.fixture(loop_scope="module")
 async def client(node: Registry, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[httpx.AsyncClient]:
     """A client of a node where `owner` has a KEK without sharing, `patients`, with a DEK the server could unwrap."""
     monkeypatch.setenv("LOCAL_SECRET", "of the server")
-    async with client_of(application(node)) as made:
+    async with client_of(application(node)) as client:
         with acting_as("owner"):
             kek = {"name": "patients", "kmsType": "local-kms", "kmsKeyId": "1"}
-            assert (await made.post(KEKS, json=kek)).status_code == 200
+            assert (await client.post(KEKS, json=kek)).status_code == 200
             dek = {"subject": "s", "encryptedKeyMaterial": WRAPPED}
-            assert (await made.post(f"{KEKS}/patients/deks", json=dek)).status_code == 200
-        yield made
+            assert (await client.post(f"{KEKS}/patients/deks", json=dek)).status_code == 200
+        yield client
 
 
 async def make_kek(client: httpx.AsyncClient, **members: Any) -> httpx.Response:
@@ -105,8 +105,8 @@ async def test_a_shared_kek_with_the_kms_key_of_another_one_is_refused(client: h
         assert (await make_kek(client, shared=True)).status_code == 403
         assert (await make_kek(client)).status_code == 200
         assert (await client.put(f"{KEKS}/mine", json={"shared": True})).status_code == 403
-        made = await client.put(f"{KEKS}/mine", json={"shared": True, "kmsProps": {"secret": "my own"}})
-        assert made.status_code == 200
+        update = await client.put(f"{KEKS}/mine", json={"shared": True, "kmsProps": {"secret": "my own"}})
+        assert update.status_code == 200
         assert (await client.put(f"{KEKS}/mine", json={"kmsProps": None})).status_code == 403
     with acting_as("both"):
         assert (await client.put(f"{KEKS}/mine", json={"kmsProps": None})).status_code == 200
@@ -116,13 +116,13 @@ async def test_an_alternate_key_counts_as_well() -> None:
     """The ids of further keys of a KMS are keys that a KEK uses."""
     node = await Registry.open(await open_log("memory:"))
     node.access = AccessControl(RULES)
-    async with client_of(application(node)) as made:
+    async with client_of(application(node)) as client:
         with acting_as("owner"):
             kek = {"name": "patients", "kmsType": "aws-kms", "kmsKeyId": "arn:1"}
-            assert (await made.post(KEKS, json=kek)).status_code == 200
+            assert (await client.post(KEKS, json=kek)).status_code == 200
         with acting_as("thief"):
             alternates = {"encrypt.alternate.kms.key.ids": "arn:3, arn:1"}
-            answer = await make_kek(made, kmsType="aws-kms", shared=True, kmsProps=alternates)
+            answer = await make_kek(client, kmsType="aws-kms", shared=True, kmsProps=alternates)
             assert answer.status_code == 403
     await node.close()
 
@@ -177,8 +177,8 @@ async def test_what_may_be_secret_is_not_shown_and_not_lost(client: httpx.AsyncC
     """Only harmless names are shown; what is sent back as it was shown keeps the rest."""
     secret = {"secret": "s3cret", "sasl.jaas.config": "s3cret", "api.key": "s3cret", "endpoint": "http://u:s3cret@h"}
     with acting_as("both"):
-        made = await make_kek(client, kmsProps={"region": "eu", **secret}, shared=True)
-        assert made.json()["kmsProps"] == {"region": "eu"}
+        kek = await make_kek(client, kmsProps={"region": "eu", **secret}, shared=True)
+        assert kek.json()["kmsProps"] == {"region": "eu"}
         changed = await client.put(f"{KEKS}/mine", json={"kmsProps": {"region": "us"}, "doc": "d"})
         assert changed.json()["kmsProps"] == {"region": "us"}
         assert (await client.post(f"{KEKS}/mine/test")).status_code == 200, "the secret is there"
@@ -187,13 +187,13 @@ async def test_what_may_be_secret_is_not_shown_and_not_lost(client: httpx.AsyncC
 async def test_user_info_in_a_key_id_is_not_shown(client: httpx.AsyncClient) -> None:
     """A URL keeps all but user name and password; sent back as it was shown it means the stored one."""
     with acting_as("both"):
-        made = await make_kek(client, kmsType="local-kms", kmsKeyId="https://me:s3cret@vault.example/transit/keys/a")
-        shown = made.json()["kmsKeyId"]
-        assert shown == "https://[hidden]@vault.example/transit/keys/a"
+        kek = await make_kek(client, kmsType="local-kms", kmsKeyId="https://me:s3cret@vault.example/transit/keys/a")
+        key_id = kek.json()["kmsKeyId"]
+        assert key_id == "https://[hidden]@vault.example/transit/keys/a"
         answers = [await client.get(path) for path in (f"{KEKS}/mine", KEKS, f"{KEKS}?subjectPrefix=")]
         assert "s3cret" not in "".join(answer.text for answer in answers)
-        assert (await make_kek(client, kmsType="local-kms", kmsKeyId=shown)).status_code == 409, "it is there already"
-        assert (await make_kek(client, name="both", kmsType="local-kms", kmsKeyId=shown)).status_code == 422
+        assert (await make_kek(client, kmsType="local-kms", kmsKeyId=key_id)).status_code == 409, "it is there already"
+        assert (await make_kek(client, name="both", kmsType="local-kms", kmsKeyId=key_id)).status_code == 422
 
 
 def _rewrite_base64(text: str) -> str:

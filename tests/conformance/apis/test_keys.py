@@ -29,8 +29,8 @@ LOCAL = {"kmsType": "local-kms", "kmsKeyId": "1", "kmsProps": {"secret": "top-s3
 async def client() -> AsyncIterator[httpx.AsyncClient]:
     """A client of a fresh node that takes two keys of each kind."""
     node = await Registry.open(await open_log("memory:"), Limits(keys=2))
-    async with client_of(application(node)) as made:
-        yield made
+    async with client_of(application(node)) as client:
+        yield client
     await node.close()
 
 
@@ -76,11 +76,11 @@ async def test_kms_that_denies(client: httpx.AsyncClient, monkeypatch: pytest.Mo
 
 async def test_racing_creations(client: httpx.AsyncClient) -> None:
     """Of clients that make the same key at once one does, and all see the same one afterwards."""
-    made = await asyncio.gather(*(client.post(KEKS, json={"name": "a", **LOCAL}) for _ in range(8)))
-    assert sorted(answer.status_code for answer in made) == [200] + [409] * 7
-    made = await asyncio.gather(*(client.post(f"{KEKS}/a/deks", json={"subject": "s"}) for _ in range(8)))
-    assert sorted(answer.status_code for answer in made) == [200] + [409] * 7
-    winner = next(answer for answer in made if answer.status_code == 200)
+    answers = await asyncio.gather(*(client.post(KEKS, json={"name": "a", **LOCAL}) for _ in range(8)))
+    assert sorted(answer.status_code for answer in answers) == [200] + [409] * 7
+    answers = await asyncio.gather(*(client.post(f"{KEKS}/a/deks", json={"subject": "s"}) for _ in range(8)))
+    assert sorted(answer.status_code for answer in answers) == [200] + [409] * 7
+    winner = next(answer for answer in answers if answer.status_code == 200)
     assert (await client.get(f"{KEKS}/a/deks/s")).json() == winner.json()
 
 
@@ -90,11 +90,11 @@ async def test_nodes_that_share_a_log(tmp_path: Path) -> None:
     nodes = [await Registry.open(await open_log(store)) for _ in range(2)]
     async with client_of(application(nodes[0])) as first, client_of(application(nodes[1])) as second:
         assert (await first.post(KEKS, json={"name": "a", **LOCAL})).status_code == 200
-        made = await asyncio.gather(
+        answers = await asyncio.gather(
             *(client.post(f"{KEKS}/a/deks", json={"subject": "s"}) for client in (first, second) for _ in range(4))
         )
-        assert sorted(answer.status_code for answer in made) == [200] + [409] * 7
-        winner = next(answer for answer in made if answer.status_code == 200).json()
+        assert sorted(answer.status_code for answer in answers) == [200] + [409] * 7
+        winner = next(answer for answer in answers if answer.status_code == 200).json()
         for client in (first, second):
             assert (await client.get(f"{KEKS}/a/deks/s")).json() == winner
         rewrapped = await asyncio.gather(
@@ -118,8 +118,8 @@ async def test_secrets_stay_out_of_answers_and_logs(client: httpx.AsyncClient) -
         ]
     assert [answer.status_code for answer in answers] == [200, 409, 500, 200, 200, 500]
     material = answers[3].json()["keyMaterial"]
-    shown = [answer.text for answer in answers if answer is not answers[3]] + [repr(logs)]
-    assert not any(secret in text for secret in ("s3cret", material) for text in shown)
+    texts = [answer.text for answer in answers if answer is not answers[3]] + [repr(logs)]
+    assert not any(secret in text for secret in ("s3cret", material) for text in texts)
 
 
 @pytest.mark.parametrize(

@@ -29,8 +29,8 @@ async def client(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[httpx.AsyncCl
     monkeypatch.setattr(parse, "_COMPILER", compiler.CompilerPool(1))
     compiler.builtin_sources.cache_clear()
     registry = await Registry.open(await open_log("memory:"))
-    async with client_of(build_dispatcher(registry, ServerSettings(), Metrics())) as made:
-        yield made
+    async with client_of(build_dispatcher(registry, ServerSettings(), Metrics())) as client:
+        yield client
     await registry.close()
     compiler.builtin_sources.cache_clear()
 
@@ -38,8 +38,8 @@ async def client(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[httpx.AsyncCl
 async def _register_with_pravega(client: httpx.AsyncClient) -> httpx.Response:
     kind = {"serializationFormat": "Protobuf"}
     properties = {"serializationFormat": kind, "compatibility": {"policy": "AllowAny"}, "allowMultipleTypes": False}
-    made = await client.post("/v1/groups", json={"groupName": "g", "groupProperties": properties})
-    assert made.status_code == 201
+    creation = await client.post("/v1/groups", json={"groupName": "g", "groupProperties": properties})
+    assert creation.status_code == 201
     data = "CikKB2EucHJvdG8SAXAiEwoBTRIJCgFhGAEgASgFGgMKAU5iBnByb3RvMw=="
     body = {"type": "p.M", "serializationFormat": kind, "schemaData": data}
     return await client.post("/v1/groups/g/schemas", json=body)
@@ -47,8 +47,8 @@ async def _register_with_pravega(client: httpx.AsyncClient) -> httpx.Response:
 
 async def _register_with_openschema(client: httpx.AsyncClient) -> httpx.Response:
     subject = {"subject": "s", "tenant": "default", "namespace": "default", "status": "released"}
-    made = await client.post("/openschema/subjects/s/", json=subject)
-    assert made.status_code == 200
+    creation = await client.post("/openschema/subjects/s/", json=subject)
+    assert creation.status_code == 200
     body = {"schemaDefinition": PROTO, "serialization": "PB"}
     return await client.post("/openschema/subjects/s/versions", json=body)
 
@@ -76,9 +76,9 @@ async def test_each_dialect_says_what_to_install(client: httpx.AsyncClient) -> N
     }
     for dialect, (answer, expected) in answers.items():
         assert answer.status_code == 501, (dialect, answer.text)
-        said = answer.json() if isinstance(expected, dict) else answer.text
-        said = said["error"] if dialect == "native" else said
-        assert said == expected or {name: said[name] for name in expected} == expected, (dialect, said)
+        body = answer.json() if isinstance(expected, dict) else answer.text
+        body = body["error"] if dialect == "native" else body
+        assert body == expected or {name: body[name] for name in expected} == expected, (dialect, body)
 
 
 async def test_other_schemas_do_not_need_it(client: httpx.AsyncClient) -> None:

@@ -34,8 +34,8 @@ async def registry(brief_logging: None) -> AsyncIterator[Registry]:
 @pytest_asyncio.fixture(loop_scope="module", scope="module")
 async def client(registry: Registry) -> AsyncIterator[httpx.AsyncClient]:
     """A client of the native API."""
-    async with client_of(application(registry)) as made:
-        yield made
+    async with client_of(application(registry)) as client:
+        yield client
 
 
 async def check(client: httpx.AsyncClient, **request: Any) -> httpx.Response:

@@ -28,8 +28,8 @@ NEW = '{"type":"record","name":"R","fields":[{"name":"b","type":"long"},{"name":
 async def client() -> AsyncIterator[httpx.AsyncClient]:
     """A client of the native API of an empty registry."""
     node = await Registry.open(await open_log("memory:"))
-    async with client_of(application(node)) as made:
-        yield made
+    async with client_of(application(node)) as client:
+        yield client
     await node.close()
 
 
@@ -73,7 +73,7 @@ async def test_one_shape(client: httpx.AsyncClient, files: tuple[str, str]) -> N
 async def test_every_member_is_there(client: httpx.AsyncClient) -> None:
     """A finding has all its members, whatever they hold, so that nobody has to guess what a missing one means."""
     body = {"format": "avro", "schema": NEW, "against": [{"schema": OLD}]}
-    found = (await client.post("/api/check", json=body)).json()["findings"]
+    findings = (await client.post("/api/check", json=body)).json()["findings"]
     members = {"rule", "path", "reader", "writer", "why", "fix", "witness", "against", "level"}
-    assert [finding.keys() for finding in found] == [members] * len(found)
-    assert {(finding["witness"], finding["level"]) for finding in found} == {(None, "error")}
+    assert [finding.keys() for finding in findings] == [members] * len(findings)
+    assert {(finding["witness"], finding["level"]) for finding in findings} == {(None, "error")}

@@ -30,8 +30,8 @@ SYMBOLS = {"name": "E", "schema": '{"type":"enum","name":"E","symbols":["X"]}'}
 async def client() -> AsyncIterator[httpx.AsyncClient]:
     """A client of the native API of an empty node."""
     node = await Registry.open(await open_log("memory:"))
-    async with client_of(application(node)) as made:
-        yield made
+    async with client_of(application(node)) as client:
+        yield client
     await node.close()
 
 
@@ -40,10 +40,10 @@ async def test_convert(client: httpx.AsyncClient) -> None:
     body = {"format": "avro", "schema": ORDER, "to": "json", "references": [SYMBOLS]}
     answer = await client.post("/api/convert", json=body)
     assert answer.status_code == 200, answer.text
-    found = answer.json()
-    assert (found["format"], found["keeps_data"], found["losses"]) == ("json", True, [])
-    assert json.loads(found["schema"])["properties"]["raw"]["default"] == "/w=="
-    back = await client.post("/api/convert", json={"format": "json", "schema": found["schema"], "to": "avro"})
+    conversion = answer.json()
+    assert (conversion["format"], conversion["keeps_data"], conversion["losses"]) == ("json", True, [])
+    assert json.loads(conversion["schema"])["properties"]["raw"]["default"] == "/w=="
+    back = await client.post("/api/convert", json={"format": "json", "schema": conversion["schema"], "to": "avro"})
     assert back.json()["keeps_data"] is False
     loss = next(loss for loss in back.json()["losses"] if loss["path"] == "id")
     assert set(loss) == {"path", "what", "why", "data"}
@@ -66,11 +66,11 @@ async def test_example(client: httpx.AsyncClient) -> None:
     """An example is shown as JSON and as bytes, which are the same datum."""
     answer = await client.post("/api/example", json={"format": "avro", "schema": ORDER, "references": [SYMBOLS]})
     assert answer.status_code == 200, answer.text
-    found = answer.json()
-    assert found["example"]["raw"] == base64.b64encode(b"bytes").decode()
+    body = answer.json()
+    assert body["example"]["raw"] == base64.b64encode(b"bytes").decode()
     parsed = AVRO.parse(ORDER.encode(), {"E": SYMBOLS["schema"].encode()})
-    datum = AVRO.codec(parsed).decode(base64.b64decode(found["encoded"]))
-    assert (str(datum["id"]), datum["raw"]) == (found["example"]["id"], b"bytes")
+    datum = AVRO.codec(parsed).decode(base64.b64decode(body["encoded"]))
+    assert (str(datum["id"]), datum["raw"]) == (body["example"]["id"], b"bytes")
 
 
 @pytest.mark.parametrize(

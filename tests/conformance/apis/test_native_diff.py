@@ -25,8 +25,8 @@ NEW = '{"type":"record","name":"R","fields":[{"name":"a","type":"int"},{"name":"
 async def client() -> AsyncIterator[httpx.AsyncClient]:
     """A client of the native API of an empty node that takes small schemas only."""
     node = await Registry.open(await open_log("memory:"), limits=Limits(schema_bytes=2_000))
-    async with client_of(application(node)) as made:
-        yield made
+    async with client_of(application(node)) as client:
+        yield client
     await node.close()
 
 

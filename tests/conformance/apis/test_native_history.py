@@ -26,18 +26,18 @@ PICTURES = ("story", "fields", "matrix", "neighbours")
 @pytest.fixture(scope="module")
 def box() -> Iterator[RegistryBox]:
     """A registry with the example of the documentation, which no test changes."""
-    with RegistryBox(port=0) as made:
-        register_example(made.client)
-        made.client.register("team.<b>\u202e", Schema('"int"'))
-        made.client.register(":.team:inside", Schema('"int"'))
-        yield made
+    with RegistryBox(port=0) as box:
+        register_example(box.client)
+        box.client.register("team.<b>\u202e", Schema('"int"'))
+        box.client.register(":.team:inside", Schema('"int"'))
+        yield box
 
 
 @pytest.fixture(scope="module")
 def http(box: RegistryBox) -> Iterator[httpx.Client]:
     """A plain client of it."""
-    with httpx.Client(base_url=box.url, timeout=60) as made:
-        yield made
+    with httpx.Client(base_url=box.url, timeout=60) as client:
+        yield client
 
 
 def run(box: RegistryBox, *words: str) -> Result:
@@ -128,9 +128,9 @@ def test_the_client_reads_the_answers(box: RegistryBox) -> None:
 
 def test_two_versions_are_compared(box: RegistryBox) -> None:
     """The client tells what changed, and who reads whose data."""
-    found = box.client.diff(SUBJECT, 1, 8)
-    assert (found.backward, found.forward) == (True, False)
-    assert ("renamed", "mail", "email") in [(change.kind, change.before, change.after) for change in found.changes]
+    diff = box.client.diff(SUBJECT, 1, 8)
+    assert (diff.backward, diff.forward) == (True, False)
+    assert ("renamed", "mail", "email") in [(change.kind, change.before, change.after) for change in diff.changes]
 
 
 def test_versions_of_two_languages_are_not_compared() -> None:
@@ -145,11 +145,11 @@ def test_versions_of_two_languages_are_not_compared() -> None:
 @pytest.mark.parametrize("picture", PICTURES)
 def test_commands_print_tables_and_write_pictures(box: RegistryBox, tmp_path: Path, picture: str) -> None:
     """A table without options, a document for programs, a file with --svg that is not overwritten by chance."""
-    told = run(box, "history", SUBJECT, "--picture", picture)
-    assert told.exit_code == 0, told.output
+    result = run(box, "history", SUBJECT, "--picture", picture)
+    assert result.exit_code == 0, result.output
     assert {"story": "old reads new", "fields": "renamed from", "matrix": "v8 reads", "neighbours": "refers to"}[
         picture
-    ] in told.stdout
+    ] in result.stdout
     document = json.loads(run(box, "history", SUBJECT, "--picture", picture, "--output", "json").stdout)
     assert SUBJECT in (document.get("subject"), document.get("center", {}).get("subject"))
     file = tmp_path / "picture.svg"
@@ -185,14 +185,14 @@ def test_the_atlas_has_a_command(box: RegistryBox, tmp_path: Path) -> None:
 def test_notebooks_show_answers(box: RegistryBox) -> None:
     """Each answer of the client has HTML of its own, in which texts are escaped."""
     client = box.client
-    shown = [
+    pages = [
         client.history(SUBJECT)._repr_html_(),
         client.lifelines(SUBJECT)._repr_html_(),
         client.matrix(SUBJECT)._repr_html_(),
         client.neighbours(SUBJECT)._repr_html_(),
         client.atlas()._repr_html_(),
     ]
-    assert all(page.count("<svg") == page.count("<table") == 1 for page in shown)
+    assert all(page.count("<svg") == page.count("<table") == 1 for page in pages)
     version = client.version("team.<b>\u202e")._repr_html_()
     assert "<td>team.&lt;b&gt;" in version
     assert "&#34;int&#34;" in version
@@ -207,5 +207,5 @@ def test_notebooks_show_answers(box: RegistryBox) -> None:
 def test_the_client_stays_light() -> None:
     """Importing the client brings neither pictures nor templates."""
     code = "import sys, stele.client; print([m for m in sys.modules if m.startswith(('jinja2', 'stele.pictures'))])"
-    told = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert told.stdout.strip() == "[]"
+    process = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert process.stdout.strip() == "[]"

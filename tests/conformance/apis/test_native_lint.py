@@ -25,8 +25,8 @@ BAD = json.dumps({**GOOD, "fields": [{"name": "Note", "type": "string", "doc": "
 async def client() -> AsyncIterator[httpx.AsyncClient]:
     """A client of the native API of an empty node."""
     node = await Registry.open(await open_log("memory:"))
-    async with client_of(application(node)) as made:
-        yield made
+    async with client_of(application(node)) as client:
+        yield client
     await node.close()
 
 

@@ -40,8 +40,8 @@ async def registry(brief_logging: None) -> AsyncIterator[Registry]:
 async def client(registry: Registry) -> AsyncIterator[httpx.AsyncClient]:
     """A client of the whole server over an empty registry."""
     await registry.reset(await open_log("memory:"))
-    async with client_of(build_dispatcher(registry, ServerSettings(), Metrics())) as made:
-        yield made
+    async with client_of(build_dispatcher(registry, ServerSettings(), Metrics())) as client:
+        yield client
 
 
 async def show(client: httpx.AsyncClient, name: str = "") -> Any:

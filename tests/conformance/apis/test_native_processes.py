@@ -64,9 +64,9 @@ def ask(client: httpx.Client, path: str, body: Any) -> tuple[int, Any, dict[str,
 @pytest.mark.parametrize(("path", "body"), QUESTIONS)
 def test_answers_are_the_same(path: str, body: Any, clients: tuple[httpx.Client, httpx.Client]) -> None:
     """Good ones and refusals, headers included; no defect shows."""
-    found = ask(clients[0], path, body)
-    assert found == ask(clients[1], path, body)
-    assert found[0] < 500
+    answer = ask(clients[0], path, body)
+    assert answer == ask(clients[1], path, body)
+    assert answer[0] < 500
 
 
 def test_most_questions_are_answered(clients: tuple[httpx.Client, httpx.Client]) -> None:

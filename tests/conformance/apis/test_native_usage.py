@@ -34,8 +34,8 @@ async def registry(brief_logging: None) -> AsyncIterator[Registry]:
 @pytest_asyncio.fixture(loop_scope="module", scope="module")
 async def server(registry: Registry) -> AsyncIterator[httpx.AsyncClient]:
     """A client of the whole server."""
-    async with client_of(build_dispatcher(registry, ServerSettings(), Metrics())) as made:
-        yield made
+    async with client_of(build_dispatcher(registry, ServerSettings(), Metrics())) as client:
+        yield client
 
 
 @pytest_asyncio.fixture(loop_scope="module")
@@ -72,14 +72,14 @@ async def test_places_are_bounded(client: httpx.AsyncClient) -> None:
 async def test_the_header_is_bounded_and_absent_without_need(client: httpx.AsyncClient) -> None:
     """However many versions and long names, the header stays short and says how much it left out."""
     name = "n" * 300
-    seen = []
+    sightings = []
     for number in range(1, 9):
         text = f'{{"type": "enum", "name": "E{number}", "symbols": ["A"]}}'
         await client.put(f"/config/{name}", json={"compatibility": "NONE"})
-        made = await client.post(f"/subjects/{name}/versions", json={"schema": text})
-        seen.append({"subject": name, "version": number, "schema_id": made.json()["id"], "records": 5})
+        registration = await client.post(f"/subjects/{name}/versions", json={"schema": text})
+        sightings.append({"subject": name, "version": number, "schema_id": registration.json()["id"], "records": 5})
     await client.post("/subjects/unseen/versions", json={"schema": '"int"'})
-    await client.put("/api/usage/t", json={"counted_at": 1, "seen": seen})
+    await client.put("/api/usage/t", json={"counted_at": 1, "seen": sightings})
     answer = await client.delete(f"/subjects/{name}")
     assert answer.json() == list(range(1, 9))
     assert len(answer.headers["stele-warning"]) <= 1020

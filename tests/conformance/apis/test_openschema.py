@@ -75,10 +75,10 @@ async def test_22_the_media_type_decides_at_the_root(registry: Registry, store: 
     """22: at the root, who names the media type gets this API, everybody else Confluent's, on the hot paths too."""
     named, plain = {"accept": MEDIA_TYPE}, {"accept": "*/*"}
     async with client_of(build_dispatcher(registry, ServerSettings(), Metrics())) as client:
-        made = await client.post(
+        registration = await client.post(
             "/subjects/s/versions", json={"schemaDefinition": '"int"'}, headers={"content-type": MEDIA_TYPE}
         )
-        assert made.json() == {"id": "1"}
+        assert registration.json() == {"id": "1"}
         assert (await client.get("/subjects", headers=named)).json() == {"name": ["s"]}
         assert (await client.get("/subjects", headers=plain)).json() == ["s"]
         assert (await client.get("/openschema/subjects", headers=plain)).json() == {"name": ["s"]}
@@ -88,8 +88,8 @@ async def test_22_the_media_type_decides_at_the_root(registry: Registry, store: 
         }
         for _ in range(3):
             assert (await client.get("/schemas/ids/1", headers=plain)).json()["schema"] == '"int"'
-            gone = await client.get("/schemas/ids/1", headers=named)
-            assert gone.json() == {"errorCode": 40400, "errorMessage": "Not Found"}
+            error = await client.get("/schemas/ids/1", headers=named)
+            assert error.json() == {"errorCode": 40400, "errorMessage": "Not Found"}
         both = {"accept": f"application/vnd.schemaregistry.v1+json, {MEDIA_TYPE};q=0.3"}
         assert (await client.get("/subjects", headers=both)).json() == ["s"]
         paths = (await client.get("/_docs/openschema/openapi.json")).json()["paths"]
@@ -117,5 +117,5 @@ async def test_posting_a_subject_at_once(store: str, client: httpx.AsyncClient) 
 
 async def test_every_must_have_behaviour_is_a_test() -> None:
     """Each of the numbered behaviours of this dialect has a rule, or a test where requests are not enough."""
-    numbers = {int(found[1]) for rule in RULES if (found := re.match(r"(\d+)", rule.sentence))}
+    numbers = {int(match[1]) for rule in RULES if (match := re.match(r"(\d+)", rule.sentence))}
     assert numbers | OWN == set(range(15, 23))

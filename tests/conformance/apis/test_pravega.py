@@ -49,7 +49,7 @@ async def test_rule(rule: Rule, store: str, client: httpx.AsyncClient) -> None:
 
 def test_every_must_have_behaviour_is_a_test() -> None:
     """Each of the thirty numbered behaviours has a rule, or a test where requests and answers are not enough."""
-    numbers = {int(found[1]) for rule in RULES if (found := re.match(r"(\d+)", rule.sentence))}
+    numbers = {int(match[1]) for rule in RULES if (match := re.match(r"(\d+)", rule.sentence))}
     assert numbers | IN_PYTHON == set(range(1, 31))
 
 
@@ -87,17 +87,17 @@ async def test_03_pages_cover_every_group(store: str, client: httpx.AsyncClient)
     names = [f"group {number:03}" for number in range(25)]
     for name in names:
         await create_group(client, name)
-    seen: list[str] = []
+    listed_names: list[str] = []
     token = ""
     while True:
         page = (await client.get("/v1/groups", params={"limit": 4, "continuationToken": token})).json()
         if not page["groups"]:
             break
-        seen += page["groups"]
+        listed_names += page["groups"]
         token = page["continuationToken"]
-        await client.delete(f"/v1/groups/{seen[-1]}")
-        await create_group(client, f"a late {len(seen)}")
-    assert seen == names
+        await client.delete(f"/v1/groups/{listed_names[-1]}")
+        await create_group(client, f"a late {len(listed_names)}")
+    assert listed_names == names
 
 
 @pytest.mark.asyncio(loop_scope="module")

@@ -28,8 +28,8 @@ PROTO = 'syntax = "proto3";\npackage p;\n\nmessage M {\n  int32 a = 1;\n}\n'
 async def client() -> AsyncIterator[httpx.AsyncClient]:
     """A client of the whole server over an empty registry."""
     registry = await Registry.open(await open_log("memory:"))
-    async with client_of(build_dispatcher(registry, ServerSettings(), Metrics())) as made:
-        yield made
+    async with client_of(build_dispatcher(registry, ServerSettings(), Metrics())) as client:
+        yield client
     await registry.close()
 
 
@@ -75,8 +75,8 @@ async def test_policies_of_groups_hold_for_subjects(client: httpx.AsyncClient) -
     await post(client, "/subjects/g/versions", {"schema": A1})
     await post(client, "/subjects/g/versions", {"schema": A2}, 409)
     for path in ("/config/g", "/config/g?defaultToGlobal=true"):
-        shown = await get(client, path)
-        assert (shown["compatibilityLevel"], shown["steleCompatibility"]["kind"]) == ("FULL_TRANSITIVE", "deny_all")
+        config = await get(client, path)
+        assert (config["compatibilityLevel"], config["steleCompatibility"]["kind"]) == ("FULL_TRANSITIVE", "deny_all")
     await put(client, "/v1/groups/g/compatibility", {"compatibility": {"policy": "Backward"}})
     await post(client, "/subjects/g/versions", {"schema": A3}, 409)
     assert (await post(client, "/subjects/g/versions", {"schema": A2}))["version"] == 2
@@ -132,8 +132,8 @@ async def test_subjects_are_groups_with_the_right_numbers(client: httpx.AsyncCli
     assert base64.b64decode((await get(client, "/v1/groups/s%2F1/schemas/schema/0"))["schemaData"]).decode() == A1
     assert await post(client, "/v1/groups/s%2F1/schemas", info(A1), 201) == _version("n.R", 0)
     assert await post(client, "/v1/groups/s%2F1/schemas", info(A2), 201) == _version("n.R", 1)
-    found = await get(client, "/subjects/s%2F1/versions/2")
-    assert (found["schema"], found["version"]) == (A2, 2)
+    version = await get(client, "/subjects/s%2F1/versions/2")
+    assert (version["schema"], version["version"]) == (A2, 2)
     assert (await post(client, "/v1/schemas/addedTo", info(A1)))["groups"] == {"s/1": _version("n.R", 0)}
     await client.delete("/subjects/s%2F1/versions/1")
     listed = (await get(client, "/v1/groups/s%2F1/schemas/versions"))["schemas"]
@@ -153,10 +153,10 @@ async def test_what_the_other_dialect_kept_apart_arrives_whole(client: httpx.Asy
     data = base64.b64decode((await get(client, "/v1/groups/u/schemas/schema/0"))["schemaData"])
     assert json.loads(data)["fields"][0]["type"] == json.loads(enum)
     await post(client, "/subjects/p/versions", {"schema": PROTO, "schemaType": "PROTOBUF"})
-    shown = await get(client, "/v1/groups/p/schemas/schema/0")
-    assert shown["type"] == "p.M"
-    assert b"proto3" in base64.b64decode(shown["schemaData"])
-    assert await post(client, "/v1/groups/p/schemas", shown, 201) == _version("p.M", 0, "Protobuf")
+    schema = await get(client, "/v1/groups/p/schemas/schema/0")
+    assert schema["type"] == "p.M"
+    assert b"proto3" in base64.b64decode(schema["schemaData"])
+    assert await post(client, "/v1/groups/p/schemas", schema, 201) == _version("p.M", 0, "Protobuf")
 
 
 async def test_descriptors_are_shown_as_sources(client: httpx.AsyncClient) -> None:

@@ -62,8 +62,8 @@ async def test_rule(rule: Rule, store: str, client: httpx.AsyncClient) -> None:
 def record(*fields: str) -> str:
     """An Avro record of int fields; one that ends with `?` has a default."""
     default = {True: {"default": 0}, False: {}}
-    told = [{"name": name.rstrip("?"), "type": "int", **default[name.endswith("?")]} for name in fields]
-    return json.dumps({"type": "record", "name": "R", "fields": told})
+    definitions = [{"name": name.rstrip("?"), "type": "int", **default[name.endswith("?")]} for name in fields]
+    return json.dumps({"type": "record", "name": "R", "fields": definitions})
 
 
 async def register_schema(client: httpx.AsyncClient, text: str, **more: Any) -> None:
@@ -113,8 +113,8 @@ async def test_04_transitivity(policy: str, store: str, client: httpx.AsyncClien
     await register_schema(client, record("x?"), compatibility=policy)
     assert await update_schema(client, record()) == 200
     assert await update_schema(client, of_text) == (409 if policy.endswith("_TRANSITIVE") else 200)
-    shown = (await client.get(f"{ROOT}/tenant/default/schema/s")).json()
-    assert shown["meta"]["compatibility"] == policy
+    schema = (await client.get(f"{ROOT}/tenant/default/schema/s")).json()
+    assert schema["meta"]["compatibility"] == policy
 
 
 @pytest.mark.asyncio(loop_scope="module")
@@ -162,8 +162,8 @@ async def test_writers_at_once(store: str, client: httpx.AsyncClient) -> None:
 async def test_26_the_store_is_a_setting(tmp_path: Path) -> None:
     """26: what is registered is kept in the store the server is told to use, and is there when it starts again."""
     store = f"sqlite:///{tmp_path / 'log.db'}"
-    for told in (store, "memory:"):
-        server = Server(ServerSettings(store=told))
+    for store_url in (store, "memory:"):
+        server = Server(ServerSettings(store=store_url))
         registry = await server.start()
         async with client_of(server) as client:
             await register_schema(client, record("a"))
@@ -172,16 +172,16 @@ async def test_26_the_store_is_a_setting(tmp_path: Path) -> None:
     again = Server(ServerSettings(store=store))
     await again.start()
     async with client_of(again) as client:
-        shown = (await client.get(f"{ROOT}/subject/t/schema")).json()
-    assert (shown["schemaFullName"], shown["version"], shown["idl"]) == ("default/s", 1, record("a"))
+        schema = (await client.get(f"{ROOT}/subject/t/schema")).json()
+    assert (schema["schemaFullName"], schema["version"], schema["idl"]) == ("default/s", 1, record("a"))
     await again.stop()
 
 
 def test_every_must_have_behaviour_is_a_test() -> None:
     """Each of the numbered behaviours of this dialect and of its clients has a rule or a test of that number."""
-    numbers = {int(found[1]) for rule in RULES if (found := re.match(r"(\d+)", rule.sentence))}
+    numbers = {int(match[1]) for rule in RULES if (match := re.match(r"(\d+)", rule.sentence))}
     here = {
-        int(found) for found in re.findall(r"^async def test_(\d+)", Path(__file__).read_text("utf-8"), re.MULTILINE)
+        int(digits) for digits in re.findall(r"^async def test_(\d+)", Path(__file__).read_text("utf-8"), re.MULTILINE)
     }
     assert numbers | here | set(ELSEWHERE) == {*range(1, 15), *range(23, 29)}
     tests = Path(__file__).parents[2]

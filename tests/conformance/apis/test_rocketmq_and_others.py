@@ -34,16 +34,16 @@ SPACED = A1.replace(",", ",  ")
 @pytest_asyncio.fixture(loop_scope="module", scope="module")
 async def node() -> AsyncIterator[Registry]:
     """One node, given a new log for every test: building the applications takes longer than a test."""
-    made = await Registry.open(await open_log("memory:"))
-    yield made
-    await made.close()
+    node = await Registry.open(await open_log("memory:"))
+    yield node
+    await node.close()
 
 
 @pytest_asyncio.fixture(loop_scope="module", scope="module")
 async def whole(node: Registry) -> AsyncIterator[httpx.AsyncClient]:
     """A client of the whole server."""
-    async with client_of(build_dispatcher(node, ServerSettings(), Metrics())) as made:
-        yield made
+    async with client_of(build_dispatcher(node, ServerSettings(), Metrics())) as client:
+        yield client
 
 
 @pytest_asyncio.fixture(loop_scope="module", params=["memory", "sqlite"])
@@ -90,8 +90,8 @@ async def test_what_rocketmq_registers_is_read_by_all(client: httpx.AsyncClient)
     ]
     answer = await client.get("/schema-repo/orders/id/1")
     assert answer.content == A2.encode()
-    shown = await get(client, "/openschema/subjects/orders/versions/latest/schema")
-    assert (shown["schema"]["id"], shown["schema"]["version"], shown["schema"]["schemaDefinition"]) == ("2", 2, A2)
+    latest = await get(client, "/openschema/subjects/orders/versions/latest/schema")
+    assert (latest["schema"]["id"], latest["schema"]["version"], latest["schema"]["schemaDefinition"]) == ("2", 2, A2)
     assert await get(client, "/openschema/schemas/1/subject") == {"subject": "orders", "version": 1}
 
 
@@ -117,8 +117,8 @@ async def test_what_others_register_is_read_by_rocketmq(client: httpx.AsyncClien
     assert await get(client, f"{ROOT}/cluster/default/tenant/default/subjects") == ["orders", "topic"]
     await client.delete("/subjects/orders/versions/3")
     assert (await get(client, f"{ROOT}/subject/topic/schema"))["version"] == 2, "bound to the newest that is left"
-    gone = await get(client, f"{ROOT}/subject/topic/recordId/{bound['recordId'] + 1}/schema")
-    assert gone["idl"] == '"int"', "data written with it stay readable"
+    deleted_schema = await get(client, f"{ROOT}/subject/topic/recordId/{bound['recordId'] + 1}/schema")
+    assert deleted_schema["idl"] == '"int"', "data written with it stay readable"
 
 
 async def test_languages_rocketmq_has_no_word_for(client: httpx.AsyncClient) -> None:
@@ -132,10 +132,10 @@ async def test_languages_rocketmq_has_no_word_for(client: httpx.AsyncClient) -> 
     data = base64.b64encode(b"\x00\xffbinary").decode()
     schema = {"type": "t", "serializationFormat": properties["serializationFormat"], "schemaData": data}
     await send(client, "POST", "/v1/groups/g/schemas", schema, 201)
-    shown = await get(client, f"{ROOT}/subject/g/schema")
-    assert (shown["type"], shown["idl"]) == ("TEXT", "\x00\ufffdbinary")
-    shown = await get(client, "/openschema/subjects/g/versions/1/schema")
-    assert (shown["format"], shown["schema"]["name"], shown["compatibility"]) == ("mine", "t", "NONE")
+    version = await get(client, f"{ROOT}/subject/g/schema")
+    assert (version["type"], version["idl"]) == ("TEXT", "\x00\ufffdbinary")
+    version = await get(client, "/openschema/subjects/g/versions/1/schema")
+    assert (version["format"], version["schema"]["name"], version["compatibility"]) == ("mine", "t", "NONE")
 
 
 async def test_places(client: httpx.AsyncClient) -> None:
@@ -165,8 +165,8 @@ async def test_policies_hold_everywhere(client: httpx.AsyncClient) -> None:
     await send(client, "POST", "/openschema/subjects/s/versions", {"schemaDefinition": A3}, 409)
     await send(client, "PUT", "/config/s", {"compatibility": "NONE"})
     assert await get(client, "/openschema/config/s") == {"compatibility": "NONE"}
-    shown = await get(client, f"{ROOT}/tenant/default/schema/s")
-    assert shown["meta"]["compatibility"] == "NONE"
+    schema = await get(client, f"{ROOT}/tenant/default/schema/s")
+    assert schema["meta"]["compatibility"] == "NONE"
     await send(client, "PUT", f"{ROOT}/subject/t/schema/s", {"schemaIdl": A3})
     await send(client, "PUT", "/openschema/config/s", {"compatibility": "FORWARD"})
     group = await get(client, "/v1/groups/s")
@@ -200,10 +200,10 @@ async def test_policies_without_a_name(
     """What no level says is shown as the nearest stricter one, with the exact policy beside it; a level replaces it."""
     await send(client, "POST", f"{ROOT}/subject/t/schema/s", {"schemaIdl": A1})
     await registry.execute(ChangeSettings(SettingsLevel("", "s"), {"policy": policy}))
-    told = {"compatibility": level, "steleCompatibility": exact}
-    assert await get(client, "/openschema/config/s") == told
-    assert told.items() <= (await get(client, "/openschema/subjects/s")).items()
-    assert told.items() <= (await get(client, f"{ROOT}/tenant/default/schema/s"))["meta"].items()
+    config = {"compatibility": level, "steleCompatibility": exact}
+    assert await get(client, "/openschema/config/s") == config
+    assert config.items() <= (await get(client, "/openschema/subjects/s")).items()
+    assert config.items() <= (await get(client, f"{ROOT}/tenant/default/schema/s"))["meta"].items()
     assert set(await get(client, f"{ROOT}/subject/t/schema")) == {
         "subjectFullName",
         "schemaFullName",
@@ -222,11 +222,11 @@ async def test_pravega_replaces_a_policy_with_validators(registry: Registry, cli
     await send(client, "POST", "/subjects/s/versions", {"schema": A1})
     policy = Policy(backward=LATEST_VERSION, validators=("lint",))
     await registry.execute(ChangeSettings(SettingsLevel("", "s"), {"policy": policy}))
-    seen = (await get(client, "/v1/groups/s"))["compatibility"]
+    compatibility = (await get(client, "/v1/groups/s"))["compatibility"]
     body = {"compatibility": {"policy": "Full"}, "previousCompatibility": {"policy": "Forward"}}
     path = "/v1/groups/s/compatibility"
     assert (await client.put(path, json=body)).status_code == 409
-    assert (await client.put(path, json=body | {"previousCompatibility": seen})).status_code == 200
+    assert (await client.put(path, json=body | {"previousCompatibility": compatibility})).status_code == 200
     assert (await get(client, "/api/policies/s"))["policy"]["checkers"] == []
     assert await send(client, "PUT", "/openschema/config/s", {"compatibility": "BACKWARD"}) == {
         "compatibility": "BACKWARD"
@@ -240,16 +240,16 @@ async def test_references_of_others_are_followed(client: httpx.AsyncClient) -> N
     outer = '{"type":"record","name":"O","fields":[{"name":"r","type":"n.R"}]}'
     references = [{"name": "n.R", "subject": "part", "version": 1}]
     await send(client, "POST", "/subjects/whole/versions", {"schema": outer, "references": references})
-    found = await send(client, "POST", f"{ROOT}/subject/whole/schema/schema", json.loads(outer))
-    assert found["version"] == 1
+    registration = await send(client, "POST", f"{ROOT}/subject/whole/schema/schema", json.loads(outer))
+    assert registration["version"] == 1
     longer = outer.replace("]}", ',{"name":"x","type":"int","default":0}]}')
     tried = await send(
         client, "POST", "/openschema/compatibility/subjects/whole/versions/latest", {"schema": json.loads(longer)}
     )
     assert tried == {"isCompatible": True}
     await send(client, "PUT", f"{ROOT}/subject/whole/schema/whole", {"schemaIdl": longer})
-    shown = await get(client, "/subjects/whole/versions/2")
-    assert (shown["schema"], shown["references"]) == (longer, references)
+    version = await get(client, "/subjects/whole/versions/2")
+    assert (version["schema"], version["references"]) == (longer, references)
     longest = longer.replace("]}", ',{"name":"y","type":"int","default":0}]}')
     await send(client, "POST", "/openschema/subjects/whole/versions", {"schemaDefinition": longest})
     assert (await get(client, "/subjects/whole/versions/3"))["references"] == references

@@ -74,11 +74,11 @@ async def outage() -> AsyncIterator[Outage]:
 async def world(outage: Outage) -> AsyncIterator[World]:
     """A registry with something in it for every endpoint; streams of its journal are brief."""
     registry = await Registry.open(outage)
-    made = World(registry)
-    await made.create()
+    world = World(registry)
+    await world.create()
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(journal_feed, "_SHARE_OF_LIMIT", 0.005)
-        yield made
+        yield world
     await registry.close()
 
 
@@ -113,7 +113,7 @@ async def test_reads_while_the_store_is_away(
     world: World, outage: Outage, dialect: DialectEntry, failure: StoreError
 ) -> None:
     """No read is a 500: the answer is what memory has, or says in the dialect's own shape to ask again later."""
-    asked, wrong = 0, []
+    affected_reads, wrong = 0, []
     for endpoint in list_endpoints(world.registry, dialect):
         sample = SAMPLES[dialect.name][endpoint.handler]
         assert endpoint.wanted is not None
@@ -127,11 +127,11 @@ async def test_reads_while_the_store_is_away(
             outage.failure = None
         if answer.status_code == before.status_code:
             continue
-        asked += 1
+        affected_reads += 1
         if answer.status_code != 503 or not answer.headers.get("retry-after") or not _is_own_shape(endpoint, answer):
             wrong.append(f"{endpoint}: {answer.status_code} {answer.text[:300]}")
     assert not wrong, "\n".join(wrong)
-    assert asked
+    assert affected_reads
 
 
 @pytest.mark.parametrize("dialect", MOUNTS, ids=lambda dialect: dialect.name)

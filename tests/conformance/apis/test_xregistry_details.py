@@ -38,11 +38,11 @@ async def test_values_that_no_capability_has(xr: XregistryClient) -> None:
     """A value that a capability cannot have is `capability_value`, which names the values that it can have."""
     for name, value in (("flags", ["doc", "odd"]), ("ignores", ["odd"]), ("versionmodes", ["semver"])):
         answer = await xr.ask("PATCH", "/", {"capabilities": {name: value}}, code="capability_value")
-        said = answer.json()["args"]
-        assert (said["field"], said["value"]) == (name, value[-1])
-        assert said["list"]
-    for name, given in (("flags", "doc"), ("pagination", "yes"), ("flags", [1])):
-        await xr.ask("PATCH", "/", {"capabilities": {name: given}}, code="capability_value")
+        arguments = answer.json()["args"]
+        assert (arguments["field"], arguments["value"]) == (name, value[-1])
+        assert arguments["list"]
+    for name, invalid_value in (("flags", "doc"), ("pagination", "yes"), ("flags", [1])):
+        await xr.ask("PATCH", "/", {"capabilities": {name: invalid_value}}, code="capability_value")
 
 
 async def test_titles_say_something(xr: XregistryClient) -> None:

@@ -240,18 +240,20 @@ async def test_document_view(xr: XregistryClient) -> None:
         answer = await xr.ask("GET", path)
         assert answer.text == odd
         assert answer.headers["content-type"] == "application/json; x=1"
-        said = {name: value for name, value in answer.headers.items() if name.startswith("xregistry-")}
-        assert said["xregistry-name"] == "N%C3%BC"
-        assert said["xregistry-labels.env"] == "a%20b"
-        assert said["xregistry-xid"] == xid
-        assert said["xregistry-self"] == f"{ROOT}{xid}$details"
-        assert said["xregistry-versionid"] == "1"
-        assert said["xregistry-schemaid"] == "s"
-        assert said["xregistry-isdefault"] == "true"
-        assert said["xregistry-formatvalidated"] == "true"
-        assert not {"xregistry-contenttype", "xregistry-schema", "xregistry-schemabase64", "xregistry-meta"} & set(said)
+        attributes = {name: value for name, value in answer.headers.items() if name.startswith("xregistry-")}
+        assert attributes["xregistry-name"] == "N%C3%BC"
+        assert attributes["xregistry-labels.env"] == "a%20b"
+        assert attributes["xregistry-xid"] == xid
+        assert attributes["xregistry-self"] == f"{ROOT}{xid}$details"
+        assert attributes["xregistry-versionid"] == "1"
+        assert attributes["xregistry-schemaid"] == "s"
+        assert attributes["xregistry-isdefault"] == "true"
+        assert attributes["xregistry-formatvalidated"] == "true"
+        assert not {"xregistry-contenttype", "xregistry-schema", "xregistry-schemabase64", "xregistry-meta"} & set(
+            attributes
+        )
         assert answer.headers["content-disposition"] == "s"
-        assert ("xregistry-versionscount" in said) == (path == SCHEMA)
+        assert ("xregistry-versionscount" in attributes) == (path == SCHEMA)
         assert answer.headers["content-location"] == f"{ROOT}{SCHEMA}/versions/1$details"
     body = await xr.read(DETAILS)
     assert body["name"] == "Nü"
@@ -486,18 +488,18 @@ async def test_pages(xr: XregistryClient, more: str) -> None:
     """A page has as many entities as asked for and leads to the next one, all with one count; the last does not."""
     for name in "abcde":
         await xr.ask("PUT", f"/schemagroups/{name}", {"name": name.upper()}, status=201)
-    seen: list[str] = []
+    listed_names: list[str] = []
     path = f"/schemagroups?limit=2{more}"
     for _ in range(3):
         answer = await xr.ask("GET", path)
-        seen += answer.json()
+        listed_names += answer.json()
         assert len(answer.json()) <= 2
         links = [link for link in answer.headers.get_list("link", split_commas=True) if "rel=next" in link]
         if not links:
             break
         assert links[0].endswith(";rel=next;count=5")
         path = links[0].partition(">")[0][1:].removeprefix(ROOT)
-    assert seen == (list("edcba") if "desc" in more else list("abcde"))
+    assert listed_names == (list("edcba") if "desc" in more else list("abcde"))
     for wrong in ("0", "-1", "x", str(2**64)):
         await xr.ask("GET", f"/schemagroups?limit={wrong}", code="bad_request")
 

@@ -24,13 +24,13 @@ TEXT = "# A\nIt MUST be. It may.\nIt MUST NOT: so\n- MUST\n```\nMUST\n```\n## B\
 
 def list_tests() -> list[str]:
     """Names of the tests of the dialect."""
-    found: list[str] = []
+    names: list[str] = []
     for path in Path(__file__).parent.glob("test_xregistry_*.py"):
         nodes = ast.walk(ast.parse(path.read_text(encoding="utf-8")))
-        found += [
+        names += [
             node.name for node in nodes if isinstance(node, ast.AsyncFunctionDef) and node.name.startswith("test_")
         ]
-    return found
+    return names
 
 
 def test_each_sentence_has_a_number_of_its_own() -> None:
@@ -61,10 +61,10 @@ def test_the_page_counts_sentences() -> None:
 
 def test_sentences_are_found_by_section() -> None:
     """Sentences with the words of demands count, also in lists; those in code blocks, and others, do not."""
-    found = list_sentences(TEXT)
-    assert [(row.section, row.ordinal) for row in found] == [("A", 1), ("A", 2), ("A", 3), ("B", 1)]
-    assert len({row.digest for row in found}) == 4
-    assert list_sentences(TEXT.replace("It MUST be.", "It  MUST\nbe.")) == found
+    sentences = list_sentences(TEXT)
+    assert [(row.section, row.ordinal) for row in sentences] == [("A", 1), ("A", 2), ("A", 3), ("B", 1)]
+    assert len({row.digest for row in sentences}) == 4
+    assert list_sentences(TEXT.replace("It MUST be.", "It  MUST\nbe.")) == sentences
 
 
 def test_other_sentences_are_differences(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -63,11 +63,11 @@ async def test_samples_come_back(xr: XregistryClient, path: Path) -> None:
     export = await xr.read("/export")
     assert not list(DOCUMENT_SCHEMA.iter_errors(export))
     for group_id, group in groups.items():
-        shown = export["schemagroups"][group_id]
-        assert group.get("description") == shown.get("description")
+        exported_group = export["schemagroups"][group_id]
+        assert group.get("description") == exported_group.get("description")
         for name, schema in group["schemas"].items():
             for version_id, version in schema["versions"].items():
-                there = shown["schemas"][name]["versions"][version_id]
+                there = exported_group["schemas"][name]["versions"][version_id]
                 for member, value in version.items():
                     if member == "schema" and isinstance(value, str):
                         document = await xr.ask("GET", f"/schemagroups/{group_id}/schemas/{name}/versions/{version_id}")

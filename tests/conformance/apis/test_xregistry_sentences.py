@@ -164,24 +164,24 @@ async def test_forms_of_answers(xr: XregistryClient) -> None:
             answer = await xr.ask(method, fresh, body, status=201)
             assert answer.headers["location"] == answer.json()["self"]
             if path != f"{GROUP}n":
-                made = answer.json()
-                own = f"{ROOT}{GROUP}/schemas/{made['schemaid']}/versions/{made['versionid']}$details"
+                version = answer.json()
+                own = f"{ROOT}{GROUP}/schemas/{version['schemaid']}/versions/{version['versionid']}$details"
                 assert answer.headers["content-location"] == own
             assert not {"schema", "schemabase64", "meta", "versions", "schemas"} & set(answer.json())
 
 
 async def test_forms_of_document_answers(xr: XregistryClient) -> None:
     """Documents come back byte for byte, with headers of the entity; those elsewhere are 201 or 303 without a body."""
-    made = await xr.ask("PUT", SCHEMA, A1, status=201, content_type="application/json", xRegistry_format=AVRO)
-    assert made.headers["location"] == made.headers["xregistry-self"] == f"{ROOT}{DETAILS}"
-    assert made.headers["content-location"] == f"{ROOT}{VERSION}$details"
+    creation = await xr.ask("PUT", SCHEMA, A1, status=201, content_type="application/json", xRegistry_format=AVRO)
+    assert creation.headers["location"] == creation.headers["xregistry-self"] == f"{ROOT}{DETAILS}"
+    assert creation.headers["content-location"] == f"{ROOT}{VERSION}$details"
     added = await xr.ask("POST", SCHEMA, A2, status=201, xRegistry_format=AVRO)
     assert added.text == A2
     assert added.headers["location"] == added.headers["content-location"] == added.headers["xregistry-self"]
     assert added.headers["xregistry-versionid"] == "2"
     again = await xr.ask("POST", SCHEMA, A1, xRegistry_format=AVRO, xRegistry_versionid="1")
     assert (again.text, again.headers["xregistry-versionid"], "location" in again.headers) == (A1, "1", False)
-    for answer in (made, added, again):
+    for answer in (creation, added, again):
         assert answer.headers["content-disposition"] == "s"
         assert not {"xregistry-schema", "xregistry-schemabase64", "xregistry-contenttype"} & set(answer.headers)
     away, url = f"{GROUP}/schemas/away", "http://example.com/s.avsc"
@@ -252,11 +252,11 @@ async def test_ids_and_epochs_in_headers(xr: XregistryClient) -> None:
     await xr.ask("PUT", VERSION, A1, code="mismatched_id", xRegistry_versionid="7")
     await xr.ask("PUT", SCHEMA, A1, code="mismatched_epoch", xRegistry_epoch="77")
     await xr.ask("PUT", SCHEMA, A1, code="header_error", xRegistry_epoch="x")
-    kept = await xr.ask("PUT", SCHEMA, A1, xRegistry_epoch="null", xRegistry_labels__c="d")
-    assert (kept.headers["xregistry-name"], kept.headers["xregistry-labels.c"]) == ("n", "d")
-    assert "xregistry-labels.a" not in kept.headers
-    gone = await xr.ask("PUT", SCHEMA, A1, xRegistry_name="null", xRegistry_labels="null")
-    assert not {"xregistry-name", "xregistry-labels.c"} & set(gone.headers)
+    update = await xr.ask("PUT", SCHEMA, A1, xRegistry_epoch="null", xRegistry_labels__c="d")
+    assert (update.headers["xregistry-name"], update.headers["xregistry-labels.c"]) == ("n", "d")
+    assert "xregistry-labels.a" not in update.headers
+    removal = await xr.ask("PUT", SCHEMA, A1, xRegistry_name="null", xRegistry_labels="null")
+    assert not {"xregistry-name", "xregistry-labels.c"} & set(removal.headers)
 
 
 @pytest.mark.parametrize(
@@ -347,8 +347,8 @@ async def test_only_scalars_are_compared(xr: XregistryClient) -> None:
         await xr.ask("GET", f"{GROUP}/schemas?sort={name}", code="bad_sort")
     for name in ("constraints", "deprecated", "schemas"):
         await xr.ask("GET", f"/schemagroups?sort={name}", code="bad_sort")
-    for found in ("labels", "labels=*", "labels!=null", "labels.e", "labels.e=", "labels.e=*", "num>9", "num=10.0"):
-        assert await xr.read(at + found), found
+    for condition in ("labels", "labels=*", "labels!=null", "labels.e", "labels.e=", "labels.e=*", "num>9", "num=10.0"):
+        assert await xr.read(at + condition), condition
     for missed in ("labels=null", "num=1*", "num<9", "num=ten", "meta.readonly=FALSE", "name=", "name=%5C*"):
         assert not await xr.read(at + missed), missed
     await xr.ask("GET", f"{at}num<null", code="bad_filter")
@@ -359,8 +359,8 @@ async def test_brackets(xr: XregistryClient) -> None:
     """Brackets with quotes lead to a member, those without to an item."""
     await fill(xr, items=[1, {"k": "v"}], members={"0": "zero", "a.b": "dot"}, labels={"a.b": "dot"})
     at = f"{GROUP}/schemas?filter="
-    for found in ("items[0]=1", "items[1].k=v", "members['0']=zero", "labels['a.b']=dot", 'members["a.b"]=dot'):
-        assert await xr.read(at + found), found
+    for condition in ("items[0]=1", "items[1].k=v", "members['0']=zero", "labels['a.b']=dot", 'members["a.b"]=dot'):
+        assert await xr.read(at + condition), condition
     for missed in ("items['0']=1", "members[0]=zero", "labels.a.b=dot", "items[2]"):
         assert not await xr.read(at + missed), missed
 
@@ -430,9 +430,9 @@ async def test_document_view_of_a_written_document(xr: XregistryClient) -> None:
     assert set(answer.json()) == {"schemaid", "self", "xid", "metaurl", "versionsurl", "versionscount"}
     assert answer.headers["location"] == f"{ROOT}{DETAILS}"
     for method, path in (("PUT", VERSION), ("POST", SCHEMA)):
-        made = (await xr.ask(method, f"{path}?doc", A1, status=(200, 201), xRegistry_format=AVRO)).json()
-        assert "versionid" in made
-        assert not {"formatvalidated", "compatibilityvalidated", "shortself"} & set(made)
+        metadata = (await xr.ask(method, f"{path}?doc", A1, status=(200, 201), xRegistry_format=AVRO)).json()
+        assert "versionid" in metadata
+        assert not {"formatvalidated", "compatibilityvalidated", "shortself"} & set(metadata)
 
 
 async def test_odd_values_beside_a_deletion(xr: XregistryClient) -> None:

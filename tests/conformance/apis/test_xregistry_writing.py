@@ -72,9 +72,9 @@ async def test_group_lifecycle(xr: XregistryClient) -> None:
     }
     answer = await xr.ask("PUT", GROUP, body, status=201)
     assert answer.headers["location"] == answer.json()["self"] == f"{ROOT}{GROUP}"
-    made = answer.json()
-    assert {name: made[name] for name in body} == body
-    assert made["epoch"] == 1
+    group = answer.json()
+    assert {name: group[name] for name in body} == body
+    assert group["epoch"] == 1
     again = await xr.ask("PUT", GROUP, {"name": "M"})
     assert "location" not in again.headers
     left = again.json()
@@ -172,10 +172,10 @@ async def test_ids(xr: XregistryClient) -> None:
 async def test_times(xr: XregistryClient) -> None:
     """Times come in any zone and are kept in UTC; null is now, absent stays or is now, the same as before is now."""
     body = {"createdat": "2030-12-19T06:00:00.50+02:00", "modifiedat": "2031-01-01T00:00:00"}
-    made = (await xr.ask("PUT", GROUP, body, status=201)).json()
-    assert (made["createdat"], made["modifiedat"]) == ("2030-12-19T04:00:00.5Z", "2031-01-01T00:00:00Z")
+    group = (await xr.ask("PUT", GROUP, body, status=201)).json()
+    assert (group["createdat"], group["modifiedat"]) == ("2030-12-19T04:00:00.5Z", "2031-01-01T00:00:00Z")
     later = (await xr.ask("PUT", GROUP, {})).json()
-    assert later["createdat"] == made["createdat"]
+    assert later["createdat"] == group["createdat"]
     assert later["modifiedat"] < "2030"
     same = (await xr.ask("PUT", GROUP, {"modifiedat": later["modifiedat"]})).json()
     assert same["modifiedat"] > later["modifiedat"]
@@ -557,8 +557,8 @@ async def test_ancestors(xr: XregistryClient) -> None:
     assert branch.json()["ancestorid"] == "1"
     root = await xr.ask("POST", DETAILS, avro(A2, ancestorid="request"), status=201)
     assert root.json()["ancestorid"] == root.json()["versionid"]
-    kept = await xr.ask("PUT", f"{SCHEMA}/versions/b$details", avro(A2))
-    assert kept.json()["ancestorid"] == "1"
+    update = await xr.ask("PUT", f"{SCHEMA}/versions/b$details", avro(A2))
+    assert update.json()["ancestorid"] == "1"
     await xr.ask("PATCH", f"{SCHEMA}/versions/b$details", {"ancestorid": "9"}, code="unknown_id")
     await xr.ask("PATCH", f"{SCHEMA}/versions/1$details", {"ancestorid": "3"}, code="ancestor_circular_reference")
     before = await xr.read(f"{SCHEMA}/versions/3$details")

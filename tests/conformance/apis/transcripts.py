@@ -65,7 +65,7 @@ def read_rules(*paths: Path) -> list[Rule]:
 
 def _read(path: Path, texts: dict[str, str]) -> Iterator[Rule]:
     rule: Rule | None = None
-    asked: re.Match[str] | None = None
+    request: re.Match[str] | None = None
     since = ""
     for number, line in enumerate(path.read_text("utf-8").splitlines(), 1):
         if not line.strip() or line.startswith("#"):
@@ -84,18 +84,18 @@ def _read(path: Path, texts: dict[str, str]) -> Iterator[Rule]:
             if answer[1]:
                 rule.exchanges[-1].others[answer[1]] = (int(answer[2]), _fill_in(answer[4] or "", texts))
                 continue
-            assert asked is not None, f"{path.name}:{number}: an answer to nothing"
-            rule.exchanges.append(_exchange(asked, answer, texts, f"{path.name}:{number}"))
-            asked = None
+            assert request is not None, f"{path.name}:{number}: an answer to nothing"
+            rule.exchanges.append(_exchange(request, answer, texts, f"{path.name}:{number}"))
+            request = None
         else:
-            asked = _REQUEST.match(line)
-            assert asked is not None, f"{path.name}:{number}: neither request nor answer: {line}"
+            request = _REQUEST.match(line)
+            assert request is not None, f"{path.name}:{number}: neither request nor answer: {line}"
     if rule is not None:
         yield rule
 
 
-def _exchange(asked: re.Match[str], answer: re.Match[str], texts: dict[str, str], place: str) -> Exchange:
-    method, target, headers, body = asked.groups()
+def _exchange(request: re.Match[str], answer: re.Match[str], texts: dict[str, str], place: str) -> Exchange:
+    method, target, headers, body = request.groups()
     sent = _fill_in(body, texts).encode() if body is not None else None
     expected = _fill_in(answer[4] or "", texts)
     return Exchange(method, target, _headers(headers), sent, int(answer[2]), _headers(answer[3]), expected, place, {})
@@ -108,9 +108,9 @@ def _headers(text: str | None) -> dict[str, str]:
 
 
 def _fill_in(text: str, texts: dict[str, str]) -> str:
-    text = re.sub(r"\$\$([A-Z]\w*)", lambda found: texts[found[1]], text)
-    text = re.sub(r"\$=([A-Z]\w*)", lambda found: json.dumps(_base64(texts[found[1]])), text)
-    return re.sub(r"\$([A-Z]\w*)", lambda found: json.dumps(texts[found[1]]), text)
+    text = re.sub(r"\$\$([A-Z]\w*)", lambda match: texts[match[1]], text)
+    text = re.sub(r"\$=([A-Z]\w*)", lambda match: json.dumps(_base64(texts[match[1]])), text)
+    return re.sub(r"\$([A-Z]\w*)", lambda match: json.dumps(texts[match[1]]), text)
 
 
 def _base64(text: str) -> str:
@@ -215,15 +215,15 @@ def _json(text: str) -> tuple[Any, bool]:
     return json.loads(text.replace(f", {_OPEN}}}", f', "{_OPEN}": 0}}')), False
 
 
-def matches(expected: Any, found: Any, *, open_ended: bool = False) -> bool:
+def matches(expected: Any, actual: Any, *, open_ended: bool = False) -> bool:
     """Whether a value is as expected; objects with a member `...` may have more members."""
     if expected == "*":
         return True
-    if isinstance(expected, dict) and isinstance(found, dict):
+    if isinstance(expected, dict) and isinstance(actual, dict):
         wanted = {name: value for name, value in expected.items() if name != _OPEN}
-        if _OPEN not in expected and not open_ended and set(wanted) != set(found):
+        if _OPEN not in expected and not open_ended and set(wanted) != set(actual):
             return False
-        return all(name in found and matches(value, found[name]) for name, value in wanted.items())
-    if isinstance(expected, list) and isinstance(found, list):
-        return len(expected) == len(found) and all(map(matches, expected, found))
-    return type(expected) is type(found) and bool(expected == found)
+        return all(name in actual and matches(value, actual[name]) for name, value in wanted.items())
+    if isinstance(expected, list) and isinstance(actual, list):
+        return len(expected) == len(actual) and all(map(matches, expected, actual))
+    return type(expected) is type(actual) and bool(expected == actual)

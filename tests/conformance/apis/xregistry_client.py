@@ -76,7 +76,7 @@ def _validators(schema: Mapping[str, Any]) -> tuple[Any, Any]:
 
 def _list_operations() -> list[tuple[re.Pattern[str], str, str, tuple[Any, Any]]]:
     """Path, method, status and validators of every JSON answer in the OpenAPI document."""
-    found = []
+    responses = []
     for path, operations in OPENAPI["paths"].items():
         pattern = re.compile(re.sub(r"\\\{\w+\\\}", r"[^/$]+", re.escape(path)) + r"\Z")
         for method, operation in operations.items():
@@ -85,8 +85,8 @@ def _list_operations() -> list[tuple[re.Pattern[str], str, str, tuple[Any, Any]]
             for status, response in operation.get("responses", {}).items():
                 schema = response.get("content", {}).get("application/json", {}).get("schema")
                 if schema is not None:
-                    found.append((pattern, method.upper(), status, _validators(schema)))
-    return found
+                    responses.append((pattern, method.upper(), status, _validators(schema)))
+    return responses
 
 
 _OPERATIONS = _list_operations()
@@ -145,8 +145,8 @@ class XregistryClient:
         if "xref" in answer.json() and "epoch" not in answer.json():
             return  # A reference that leads nowhere has no more than that.
         is_document = bare == "/export" or re.search(r"[?&]doc(&|\Z)", path) is not None
-        for pattern, asked, status, validators in _OPERATIONS:
-            if asked == method and status in {str(answer.status_code), "200"} and pattern.match(bare or "/"):
+        for pattern, operation_method, status, validators in _OPERATIONS:
+            if operation_method == method and status in {str(answer.status_code), "200"} and pattern.match(bare or "/"):
                 if "collections" in path or (
                     "/schemas/" in bare and not bare.endswith(("$details", "meta", "versions"))
                 ):
@@ -163,15 +163,15 @@ def check_error(answer: httpx.Response, code: str) -> None:
     """Check the shape of an error, and its code where one is expected."""
     assert answer.headers["content-type"] == "application/json; charset=utf-8"
     body = answer.json()
-    base, _, found = body["type"].rpartition("#")
+    base, _, actual_code = body["type"].rpartition("#")
     if not base:
-        found = body["type"].rpartition(":")[2]
-        assert found in _OWN_CODES | {"too_many_requests", "not_installed"}
+        actual_code = body["type"].rpartition(":")[2]
+        assert actual_code in _OWN_CODES | {"too_many_requests", "not_installed"}
     else:
-        file = "http" if found in _HTTP_CODES else "spec"
+        file = "http" if actual_code in _HTTP_CODES else "spec"
         assert base == f"https://github.com/xregistry/spec/blob/main/core/{file}.md"
     if code:
-        assert found == code, f"{found} instead of {code}: {answer.text}"
+        assert actual_code == code, f"{actual_code} instead of {code}: {answer.text}"
     assert not list(_PROBLEM.iter_errors(body)), body
     assert not re.search(r"<[a-z_]+>", body["title"]), body["title"]
     assert body.get("subject", "/").startswith("/")

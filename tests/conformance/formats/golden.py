@@ -43,8 +43,8 @@ def read_verdicts(format_name: str) -> Verdicts:
     if not path.exists():
         return Verdicts((), {})
     head, *lines = map(json.loads, path.read_text(encoding="ascii").splitlines())
-    said = {(line["id"], ruleset): text for line in lines for names, text in line.items() for ruleset in names.split()}
-    return Verdicts(tuple(head["rulesets"]), {key: text for key, text in said.items() if key[1] != "id"})
+    texts = {(line["id"], ruleset): text for line in lines for names, text in line.items() for ruleset in names.split()}
+    return Verdicts(tuple(head["rulesets"]), {key: text for key, text in texts.items() if key[1] != "id"})
 
 
 def compute_verdicts(format_name: str) -> Verdicts:
@@ -53,7 +53,7 @@ def compute_verdicts(format_name: str) -> Verdicts:
     names = rulesets.installed_rulesets(fmt)
     patience, PROVER._engine._deadline = PROVER._engine._deadline, _PATIENCE
     try:
-        said = {
+        verdicts = {
             (name, ruleset): " | ".join(
                 _judge_pair(format_name, ruleset, reader, writer) for reader, writer in ((new, old), (old, new))
             )
@@ -62,7 +62,7 @@ def compute_verdicts(format_name: str) -> Verdicts:
         }
     finally:
         PROVER._engine._deadline = patience
-    return Verdicts(names, said)
+    return Verdicts(names, verdicts)
 
 
 def _schema_pairs(format_name: str) -> Iterator[tuple[str, str, str]]:
@@ -105,9 +105,10 @@ def explain_change(format_name: str, before: Verdicts, now: Verdicts) -> str:
     """What a change does to rulesets that may be in use, and what to do instead; '' when nothing."""
     if not before.rulesets:
         return ""
-    if gone := [name for name in before.rulesets if name not in now.rulesets]:
+    if lost_rulesets := [name for name in before.rulesets if name not in now.rulesets]:
         return (
-            f"{format_name} lost {', '.join(gone)}: registries that judge by them would refuse every write. Keep them."
+            f"{format_name} lost {', '.join(lost_rulesets)}: registries that judge by them would refuse every write. "
+            "Keep them."
         )
     default, known = (
         rulesets.split_ruleset(before.rulesets[0])[0],
@@ -124,12 +125,12 @@ def explain_change(format_name: str, before: Verdicts, now: Verdicts) -> str:
     changed = [key for key, text in before.said.items() if now.said.get(key, text) != text]
     if not changed:
         return ""
-    shown = "\n".join(f"  {ruleset}, {name}: {before.said[name, ruleset]}  ->  {now.said[name, ruleset]}"
-                      for name, ruleset in changed[:10])  # fmt: skip
+    examples = "\n".join(f"  {ruleset}, {name}: {before.said[name, ruleset]}  ->  {now.said[name, ruleset]}"
+                         for name, ruleset in changed[:10])  # fmt: skip
     name, version = rulesets.split_ruleset(changed[0][1])
     following = rulesets.join_ruleset(name, (version or rulesets.FIRST) + 1)
     return (
-        f"{len(changed)} verdicts of {format_name} changed:\n{shown}\nRegistries rely on them. Put the new rules "
+        f"{len(changed)} verdicts of {format_name} changed:\n{examples}\nRegistries rely on them. Put the new rules "
         f"beside the old ones as {following} in the format's RULESETS, leave {changed[0][1]} as it was, and run "
         "`python tests/conformance/formats/golden.py`. (A version no release has yet: `--rewrite`.)"
     )

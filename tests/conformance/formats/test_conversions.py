@@ -18,13 +18,13 @@ FORMATS = ("avro", "json", "protobuf", "thrift", "xsd")
 
 def schema_texts(name: str) -> list[str]:
     """All schema texts of a format, each once."""
-    found: dict[str, None] = {}
+    texts: dict[str, None] = {}
     for path in sorted(CASES.glob("*.jsonl")):
         for line in path.read_text(encoding="utf-8").splitlines():
             case = json.loads(line)
             if case.get("format") == name:
-                found |= {case[key]: None for key in ("old", "new", "schema") if isinstance(case.get(key), str)}
-    return list(found)
+                texts |= {case[key]: None for key in ("old", "new", "schema") if isinstance(case.get(key), str)}
+    return list(texts)
 
 
 @pytest.mark.parametrize("name", FORMATS)
@@ -46,8 +46,8 @@ def test_every_schema_of_the_cases_converts(name: str) -> None:
             continue
         assert_sentences(losses)
         for target in targets:
-            made, more = target.from_model(model)
-            target.parse(made, {})
+            schema, more = target.from_model(model)
+            target.parse(schema, {})
             assert_sentences(more)
         converted += 1
     assert converted >= 40

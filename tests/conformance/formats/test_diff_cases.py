@@ -76,7 +76,7 @@ def test_verdicts_are_those_of_the_check(format_name: str) -> None:
 @pytest.mark.parametrize("format_name", FORMATS)
 def test_findings_seldom_stand_alone(format_name: str) -> None:
     """Nearly every finding is about a difference that the outlines tell: one in ten stands alone at most."""
-    told = alone = 0
+    total = alone = 0
     for case in uncontested_cases(format_name):
         for pair in version_pairs(case):
             try:
@@ -84,7 +84,7 @@ def test_findings_seldom_stand_alone(format_name: str) -> None:
             except MalformedSchema:
                 continue
             for change in answer.changes:
-                told += len(change.findings)
+                total += len(change.findings)
                 alone += sum(1 for reason in change.findings if reason.rule == change.what)
-    assert told > 10
-    assert alone * 10 <= told, f"{alone} of {told}"
+    assert total > 10
+    assert alone * 10 <= total, f"{alone} of {total}"

@@ -60,14 +60,14 @@ EQUAL_LANGUAGES = {
 
 def is_contained(case: FormatCase, ruleset: str = "containment") -> bool | None:
     """The verdict of `containment` on a case: yes, no, or None for undecided."""
-    found = [
+    findings = [
         finding
         for reader, writer in compared_pairs(case)
         for finding in JSON_SCHEMA.check(JSON_SCHEMA.parse(reader, {}), JSON_SCHEMA.parse(writer, {}), ruleset)
     ]
-    if any(finding.level is Severity.ERROR for finding in found):
+    if any(finding.level is Severity.ERROR for finding in findings):
         return False
-    return None if found else True
+    return None if findings else True
 
 
 @pytest.mark.parametrize("case", PAIRS, ids=case_id)

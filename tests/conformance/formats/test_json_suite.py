@@ -22,11 +22,11 @@ def answers(draft: str, part: str) -> list[Answer]:
     return [one for one in judge_suite() if one.group.draft == draft and one.group.part == part]
 
 
-def wrong_answers(found: list[Answer]) -> list[str]:
+def wrong_answers(results: list[Answer]) -> list[str]:
     """Tests that jsonschema-rs answers as the suite does, and Stele does not."""
     return [
         f"{one.group.file}: {one.group.description}: {one.test}: {one.ours}, not {one.suite}"
-        for one in found
+        for one in results
         if one.bare == one.suite != one.ours
     ]
 
@@ -34,10 +34,10 @@ def wrong_answers(found: list[Answer]) -> list[str]:
 @pytest.mark.parametrize("draft", DRAFTS)
 def test_required(draft: str) -> None:
     """Every required test the engine passes is passed, remote documents being registry references."""
-    found = answers(draft, "required")
-    assert len(found) >= LEAST[draft]
-    assert sum(one.bare == one.suite for one in found) >= 0.99 * len(found), "the comparison itself is broken"
-    assert wrong_answers(found) == []
+    results = answers(draft, "required")
+    assert len(results) >= LEAST[draft]
+    assert sum(one.bare == one.suite for one in results) >= 0.99 * len(results), "the comparison itself is broken"
+    assert wrong_answers(results) == []
 
 
 @pytest.mark.parametrize("draft", DRAFTS)
@@ -49,9 +49,9 @@ def test_optional(draft: str) -> None:
 @pytest.mark.parametrize("draft", DRAFTS)
 def test_formats_are_annotations(draft: str) -> None:
     """No `format` ever refuses a document: what the suite calls valid is valid, whatever the draft."""
-    found = answers(draft, "format")
-    assert len(found) >= 100
-    assert [one for one in found if one.suite and not one.ours] == []
+    results = answers(draft, "format")
+    assert len(results) >= 100
+    assert [one for one in results if one.suite and not one.ours] == []
 
 
 @pytest.mark.parametrize("draft", DRAFTS)

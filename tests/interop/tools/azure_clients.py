@@ -87,8 +87,8 @@ def schemas(client: SchemaRegistryClient) -> None:
     assert list(generated.list_schema_groups()) == ["documents", "others", GROUP]
     assert list(generated.list_schema_versions(GROUP, "plant.Reading")) == [1, 2]
     for group, text, kind in (("documents", JSON, SchemaFormat.JSON), ("others", "any text", SchemaFormat.CUSTOM)):
-        made = client.register_schema(group, "plant.Reading", text, kind)
-        read = client.get_schema(made.id)
+        registration = client.register_schema(group, "plant.Reading", text, kind)
+        read = client.get_schema(registration.id)
         assert (read.definition, read.properties.format) == (text, kind)
 
 
@@ -107,13 +107,13 @@ def data(client: SchemaRegistryClient, host: str, ca: str) -> None:
     with pytest.raises(InvalidContentError):
         encoder.encode({"a": "text"}, schema=ONE)
     eager = AvroEncoder(client=client, group_name=GROUP, auto_register=True)
-    made = eager.encode({"a": 3}, schema=ONE.replace('"Reading"', '"Eager"'))
-    assert AvroEncoder(client=client).decode(made) == {"a": 3}
+    message = eager.encode({"a": 3}, schema=ONE.replace('"Reading"', '"Eager"'))
+    assert AvroEncoder(client=client).decode(message) == {"a": 3}
 
     documents = JsonSchemaEncoder(client=client, group_name="documents", validate=lambda schema, content: None)
-    told = documents.encode({"a": 4}, schema=JSON)
-    assert told["content_type"].startswith("application/json;serialization=Json+")
-    assert documents.decode(told) == {"a": 4}
+    json_message = documents.encode({"a": 4}, schema=JSON)
+    assert json_message["content_type"].startswith("application/json;serialization=Json+")
+    assert documents.decode(json_message) == {"a": 4}
 
     url = f"https://{host}/$schemagroups/{GROUP}/schemas/plant.Reading?api-version=2022-10"
     assert requests.delete(url, verify=ca, timeout=60).status_code == 204
@@ -125,8 +125,8 @@ async def coroutines(host: str, ca: str) -> None:
     """The client for coroutines registers and reads."""
     transport = AsyncioRequestsTransport(connection_verify=ca)
     async with AsyncClient(host, AsyncCredential(), transport=transport) as client:
-        made = await client.register_schema(GROUP, "plant.Async", ONE, "Avro")
-        assert (await client.get_schema(made.id)).definition == ONE
+        registration = await client.register_schema(GROUP, "plant.Async", ONE, "Avro")
+        assert (await client.get_schema(registration.id)).definition == ONE
 
 
 def main(host: str, ca: str) -> None:

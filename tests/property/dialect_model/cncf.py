@@ -68,12 +68,12 @@ def draw(random: Random, model: Model, key: Key) -> Op:
 def act(model: Model, op: Op) -> Ask:
     """The request of an operation and what it must answer; the model is as after it."""
     key = Key(op.namespace, op.name)
-    request, told = _request(op, key)
+    request, read_reply = _request(op, key)
     try:
-        return Ask(request, _apply_operation(model, op, key), told)
+        return Ask(request, _apply_operation(model, op, key), read_reply)
     except Refused as refused:
         refusals = _AZURE_REFUSALS if op.what == "azure" else _REFUSALS
-        return Ask(request, (refusals[refused.kind], None), told)
+        return Ask(request, (refusals[refused.kind], None), read_reply)
 
 
 def _request(op: Op, key: Key) -> tuple[Request, Any]:
@@ -145,10 +145,10 @@ def _register_draft(model: Model, op: Op, key: Key) -> Row:
         return row
     levels = ((key.namespace, None), (None, None))
     policy = None if any(model.policies.get(level) is not None for level in levels) else ALLOW
-    made = Creation(
+    creation = Creation(
         False, policy=policy, format=schema_kind.format, custom_format=schema_kind.custom_format, restarts=False
     )
-    return model.register(key, schema_kind, draft.raw.encode(), made, media=media)
+    return model.register(key, schema_kind, draft.raw.encode(), creation, media=media)
 
 
 def _language(model: Model, key: Key) -> tuple[str, str] | None:
@@ -214,16 +214,18 @@ def reads(model: Model, key: Key, drafts: Sequence[Draft]) -> Iterator[Ask]:
         if draft.format == "opaque":
             continue
         named = (draft.format, "")
-        asked = Request(
+        request = Request(
             "POST", f"{_at(key, azure=True)}:get-id", draft.raw.encode(), {"content-type": _AZURE_TYPES[draft.format]}
         )
         if _language(model, key) != named:
-            yield Ask(asked, (415, None), _read_written)
+            yield Ask(request, (415, None), _read_written)
             continue
         known = next((row for row in live if row.schema.text == draft.raw.encode()), None)
-        found = known is not None and known.schema_kind.format == draft.format
-        told = (204, (known.version_number, Learned(model.learned, known.uid))) if known and found else (404, None)
-        yield Ask(asked, told, _read_written)
+        is_match = known is not None and known.schema_kind.format == draft.format
+        expected_id = (
+            (204, (known.version_number, Learned(model.learned, known.uid))) if known and is_match else (404, None)
+        )
+        yield Ask(request, expected_id, _read_written)
 
 
 def _document(model: Model, row: Row) -> Any:
@@ -272,10 +274,10 @@ def lists(model: Model) -> Iterator[Ask]:
     for namespace, place in model.namespaces.items():
         if place.is_visible:
             policy = model.policies.get((namespace, None)) or model.policies.get((None, None))
-            told = (policy.level, exact_form(policy)) if policy is not None else (None, None)
-            yield Ask(Request("GET", _group(namespace)), (200, told), _of_group)
+            compatibility = (policy.level, exact_form(policy)) if policy is not None else (None, None)
+            yield Ask(Request("GET", _group(namespace)), (200, compatibility), _of_group)
 
 
 def _of_group(reply: Reply) -> Any:
-    told = reply.json
-    return reply.status, (told.get("compatibility"), told.get("steleCompatibility"))
+    group = reply.json
+    return reply.status, (group.get("compatibility"), group.get("steleCompatibility"))

@@ -239,8 +239,8 @@ def _find_other_subject(model: Model, key: Key, *, deleted: bool) -> Key:
     if key.namespace:
         return key
     for namespace in ("", "t"):
-        found = model.namespaces[namespace].subjects.get(key.name)
-        if found is not None and any(row.live or deleted for row in found.rows):
+        subject = model.namespaces[namespace].subjects.get(key.name)
+        if subject is not None and any(row.live or deleted for row in subject.rows):
             return Key(namespace, key.name)
     return key
 
@@ -299,19 +299,19 @@ def _ids(model: Model, key: Key, rows: list[Row]) -> Iterator[Ask]:
         yield Ask(Request("GET", f"{path}{scope}"), expected, _of_id)
         yield Ask(Request("GET", f"{path}/schema{scope}"), (200, print_version(row)), text)
         uses = [(names(Key(key.namespace, name)), use) for name, use in model.holders(key.namespace, row.schema_id)]
-        kept = [(name, use.version_number) for name, use in uses]
+        all_versions = [(name, use.version_number) for name, use in uses]
         live = [(name, use.version_number) for name, use in uses if use.live]
         suffix = scope.replace("?", "&")
-        for flag, found in (("false", live), ("true", kept)):
-            expected_uses: Any = (200, found) if kept else (404, 40403)
+        for flag, versions in (("false", live), ("true", all_versions)):
+            expected_uses: Any = (200, versions) if all_versions else (404, 40403)
             yield Ask(Request("GET", f"{path}/versions?deleted={flag}{suffix}"), expected_uses, _of_uses)
     high = model.namespaces[key.namespace].highest_schema_id
     yield Ask(Request("GET", f"/schemas/ids/{high + 1}{scope}"), (404, 40403), _read_answer)
 
 
 def _of_id(reply: Reply) -> tuple[int, Any]:
-    found = reply.json
-    return reply.status, (found["schema"], found["schemaType"]) if reply.status < 400 else found["error_code"]
+    body = reply.json
+    return reply.status, (body["schema"], body["schemaType"]) if reply.status < 400 else body["error_code"]
 
 
 def _of_uses(reply: Reply) -> tuple[int, Any]:
@@ -341,14 +341,16 @@ def _of_config(reply: Reply) -> tuple[int, Any]:
 
 def lists(model: Model) -> Iterator[Ask]:
     """What this dialect says of all subjects."""
-    found = {names(key): model.present(key) for key in model.names()}
-    everything = sorted(found.items())
+    subjects = {names(key): model.present(key) for key in model.names()}
+    everything = sorted(subjects.items())
     live = [name for name, subject in everything if subject.live]
-    kept = [name for name, subject in everything if subject.rows]
+    names_with_versions = [name for name, subject in everything if subject.rows]
     prefix = segment(":*:")
     yield Ask(Request("GET", f"/subjects?subjectPrefix={prefix}"), (200, live), _read_answer)
-    yield Ask(Request("GET", f"/subjects?subjectPrefix={prefix}&deleted=true"), (200, kept), _read_answer)
-    dead = [name for name in kept if name not in live]
+    yield Ask(
+        Request("GET", f"/subjects?subjectPrefix={prefix}&deleted=true"), (200, names_with_versions), _read_answer
+    )
+    dead = [name for name in names_with_versions if name not in live]
     yield Ask(Request("GET", f"/subjects?subjectPrefix={prefix}&deletedOnly=true"), (200, dead), _read_answer)
     rows = [
         (names(key), row.version_number, row.schema_id, print_version(row), not row.live)

@@ -38,9 +38,9 @@ class Learned:
         self._learned = learned
         self._uid = uid
 
-    def __eq__(self, told: object) -> bool:
-        fresh = self._uid not in self._learned and told not in self._learned.values()
-        return isinstance(told, str) and (self._learned.setdefault(self._uid, told) if fresh else self._name) == told
+    def __eq__(self, name: object) -> bool:
+        fresh = self._uid not in self._learned and name not in self._learned.values()
+        return isinstance(name, str) and (self._learned.setdefault(self._uid, name) if fresh else self._name) == name
 
     __hash__ = None  # type: ignore[assignment]  # what is still to be learned can be no key
 
@@ -81,10 +81,10 @@ class Model:
 
     def present(self, key: Key) -> Subject:
         """A subject that must be there."""
-        found = self.subject(key)
-        if found is None:
+        subject = self.subject(key)
+        if subject is None:
             raise Refused("SubjectNotFound")
-        return found
+        return subject
 
     def language(self, key: Key) -> str:
         """The format of the newest live version, '' for none."""
@@ -104,10 +104,10 @@ class Model:
     def policy(self, key: Key) -> Policy:
         """The policy in force: the subject's own, the one it was made with, its space's, the registry's."""
         subject = self.subject(key)
-        made = subject.made.policy if subject is not None else None
+        initial_policy = subject.made.policy if subject is not None else None
         chain = (
             self.policies.get(key),
-            made,
+            initial_policy,
             self.policies.get((key.namespace, None)),
             self.policies.get((None, None)),
         )
@@ -165,7 +165,7 @@ class Model:
         key: Key,
         schema_kind: KindOfSchema,
         text: bytes,
-        made: Creation | None,
+        creation: Creation | None,
         *,
         policy: Policy | None = None,
         force: bool = False,
@@ -174,30 +174,30 @@ class Model:
         by: str = "",
         media: str = "",
     ) -> Row:
-        """Register what is not there yet; made None takes no new subject, after is the latest number there must be.
+        """Register what is not there yet; creation None takes no new subject, after is the latest number there must be.
 
         again registers what may be there all the same.
         """
         self.writable(key)
         subject = self.subject(key)
-        if subject is None and made is None:
+        if subject is None and creation is None:
             raise Refused("SubjectNotFound")
         newest = subject.latest if subject is not None else None
         if after is not None and after != (newest.version_number if newest else 0):
             raise Refused("PreconditionFailed")
-        gate = subject.made if subject is not None else made
+        gate = subject.made if subject is not None else creation
         if gate is not None and gate.format not in {"", schema_kind.format}:
             raise Refused("FormatMismatch")
         if gate is not None and gate.custom_format not in {"", schema_kind.custom_format}:
             raise Refused("FormatMismatch")
         draft = interpret_bytes(text, schema_kind.format)
         assert draft is not None
-        in_force = self._in_force(key, made)
+        in_force = self._in_force(key, creation)
         if not force:
             self.judge(key, schema_kind, draft.meaning, policy if policy is not None else in_force)
         if subject is None:
-            assert made is not None
-            subject = self._create_subject(key, made)
+            assert creation is not None
+            subject = self._create_subject(key, creation)
         if policy is not None and policy != in_force:
             self.policies[key] = policy
         in_force = policy if policy is not None else in_force
@@ -211,15 +211,15 @@ class Model:
             self.writable(key)
             self.policies[key] = policy
 
-    def _in_force(self, key: Key, made: Creation | None) -> Policy:
-        if self.subject(key) is None and made is not None and made.policy is not None:
-            return self.policies.get(key) or made.policy
+    def _in_force(self, key: Key, creation: Creation | None) -> Policy:
+        if self.subject(key) is None and creation is not None and creation.policy is not None:
+            return self.policies.get(key) or creation.policy
         return self.policy(key)
 
-    def _create_subject(self, key: Key, made: Creation) -> Subject:
+    def _create_subject(self, key: Key, creation: Creation) -> Subject:
         self.serial += 1
         namespace = self.namespaces[key.namespace]
-        subject = namespace.subjects[key.name] = Subject(made, self.serial, high=namespace.used.get(key.name, 0))
+        subject = namespace.subjects[key.name] = Subject(creation, self.serial, high=namespace.used.get(key.name, 0))
         return subject
 
     def _add_schema(
@@ -248,14 +248,14 @@ class Model:
         yield from ((name, row) for name, subject in place.subjects.items() for row in subject.rows)
         yield from ((name, row) for name, subject in place.past for row in subject.rows)
 
-    def create(self, key: Key, made: Creation, *, kept: str = "") -> Subject:
+    def create(self, key: Key, creation: Creation, *, dialect: str = "") -> Subject:
         """Create a subject without versions; a policy that was waiting for it gives way to the one it brings."""
         if self.subject(key) is not None:
             raise Refused("AlreadyExists")
         self.writable(key)
-        subject = self._create_subject(key, made)
-        subject.kept |= {kept} - {""}
-        if made.policy is not None and self.policies.get(key) is not None:
+        subject = self._create_subject(key, creation)
+        subject.kept |= {dialect} - {""}
+        if creation.policy is not None and self.policies.get(key) is not None:
             self.policies[key] = None  # What was set still shows that there are settings.
         return subject
 

@@ -101,9 +101,9 @@ class Row:
     @property
     def draft(self) -> Draft:
         """What its text is."""
-        found = interpret_bytes(self.schema.text, self.schema_kind.format)
-        assert found is not None
-        return found
+        draft = interpret_bytes(self.schema.text, self.schema_kind.format)
+        assert draft is not None
+        return draft
 
 
 @dataclass

@@ -67,20 +67,20 @@ def act(model: Model, op: Op) -> Ask:
 
 
 def _in_force(model: Model, level: tuple[str | None, str | None]) -> Policy:
-    found = model.policies.get(level) or model.policies.get((None, None))
-    return found if found is not None else LEVELS["BACKWARD"]
+    policy = model.policies.get(level) or model.policies.get((None, None))
+    return policy if policy is not None else LEVELS["BACKWARD"]
 
 
 def _policy(reply: Reply) -> Any:
-    told = reply.json
-    return reply.status, told["error"]["kind"] if reply.status >= 400 else told["policy"]
+    body = reply.json
+    return reply.status, body["error"]["kind"] if reply.status >= 400 else body["policy"]
 
 
 def reads(model: Model, key: Key, drafts: Sequence[Draft]) -> Iterator[Ask]:
     """The policy in force, exactly, and its nearest level; and what the levels say of schemas."""
     policy = model.policy(key)
-    told = (200, form(policy), policy.level, policy.level if policy.exact else None)
-    yield Ask(Request("GET", f"/api/policies/{segment(names(key))}"), told, _read_policy)
+    expected = (200, form(policy), policy.level, policy.level if policy.exact else None)
+    yield Ask(Request("GET", f"/api/policies/{segment(names(key))}"), expected, _read_policy)
     subject = model.subject(key)
     if subject is None or subject.made.scope != "subject" or not policy.exact:
         return
@@ -106,5 +106,5 @@ def lists(model: Model) -> Iterator[Ask]:
     """The policies of the registry and its spaces."""
     for level, path in (((None, None), ""), (("", None), "/:.:"), (("t", None), "/:.t:")):
         policy = _in_force(model, level)
-        told = (200, form(policy), policy.level, policy.level if policy.exact else None)
-        yield Ask(Request("GET", f"/api/policies{path}"), told, _read_policy)
+        expected = (200, form(policy), policy.level, policy.level if policy.exact else None)
+        yield Ask(Request("GET", f"/api/policies{path}"), expected, _read_policy)

@@ -119,8 +119,8 @@ def same(rows: Sequence[Row], draft: Draft) -> Row | None:
 def _put(model: Model, key: Key, policy: Policy | None) -> None:
     subject = model.subject(key)
     if subject is None:
-        made = policy or model.policies.get(key) or BACKWARD
-        model.create(key, Creation(False, policy=made), kept=NAME)
+        initial_policy = policy or model.policies.get(key) or BACKWARD
+        model.create(key, Creation(False, policy=initial_policy), dialect=NAME)
         return
     if policy is not None and policy != model.policy(key):
         _require_consistent(subject, policy)
@@ -243,8 +243,8 @@ def _of_schema(reply: Reply) -> Any:
     return reply.status, _read_schema(reply.json)
 
 
-def _read_schema(told: Any) -> Any:
-    return told["id"], told["serialization"], told["schemaDefinition"], told["version"]
+def _read_schema(schema: Any) -> Any:
+    return schema["id"], schema["serialization"], schema["schemaDefinition"], schema["version"]
 
 
 def _of_place(reply: Reply) -> Any:
@@ -253,8 +253,8 @@ def _of_place(reply: Reply) -> Any:
 
 def lists(model: Model) -> Iterator[Ask]:
     """What this dialect says of all subjects."""
-    shown = [key for key in model.names() if model.present(key).is_visible(NAME)]
-    for tenant, keys in (("", shown), ("?tenant=t", [key for key in shown if key.namespace])):
+    visible_keys = [key for key in model.names() if model.present(key).is_visible(NAME)]
+    for tenant, keys in (("", visible_keys), ("?tenant=t", [key for key in visible_keys if key.namespace])):
         names = sorted({key.name for key in keys})
         yield Ask(Request("GET", f"/openschema/subjects{tenant}"), (200, names), _of_names)
 

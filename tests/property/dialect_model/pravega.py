@@ -59,14 +59,14 @@ def _visible(policy: Policy) -> Policy:
     return policy._replace(reject=False)
 
 
-def _policy_out(told: Any) -> Policy:
+def _policy_out(compatibility: Any) -> Policy:
     """The policy an answer means; it says nothing of validators."""
-    assert set(told) <= {"policy", "advanced"}
-    if told["policy"] != "Advanced":
-        return _NAMED[told["policy"]]
+    assert set(compatibility) <= {"policy", "advanced"}
+    if compatibility["policy"] != "Advanced":
+        return _NAMED[compatibility["policy"]]
     ways: dict[str, str | int] = {"backward": "none", "forward": "none"}
     for name in ways:
-        if stretch := told["advanced"].get(f"{name}Policy"):
+        if stretch := compatibility["advanced"].get(f"{name}Policy"):
             stretch = stretch[f"{name}Policy"]
             kind = stretch["name"].removeprefix(name.title())
             ways[name] = {"": "latest", "Transitive": "all"}.get(kind) or stretch["versionInfo"]["id"] + 1
@@ -117,11 +117,11 @@ def draw(random: Random, model: Model, key: Key) -> Op:
 def act(model: Model, op: Op) -> Ask:
     """The request of an operation and what it must answer; the model is as after it."""
     key = Key(op.namespace, op.name)
-    request, told = _request(model, op, key)
+    request, read_reply = _request(model, op, key)
     try:
-        return Ask(request, _apply_operation(model, op, key), told)
+        return Ask(request, _apply_operation(model, op, key), read_reply)
     except Refused as refused:
-        return Ask(request, (_REFUSALS[refused.kind], None), told)
+        return Ask(request, (_REFUSALS[refused.kind], None), read_reply)
 
 
 def _request(model: Model, op: Op, key: Key) -> tuple[Request, Any]:
@@ -150,12 +150,12 @@ def _request(model: Model, op: Op, key: Key) -> tuple[Request, Any]:
 
 
 def _properties(word: str) -> dict[str, Any]:
-    made = _creation(word)
+    creation = _creation(word)
     policy = word.split("/")[2]
     return {
-        "serializationFormat": _language(made),
+        "serializationFormat": _language(creation),
         "compatibility": _policy_in(policy),
-        "allowMultipleTypes": made.scope == "lane",
+        "allowMultipleTypes": creation.scope == "lane",
         "properties": {"made": "here"},
     }
 
@@ -181,14 +181,18 @@ def _type_of(key: Key, op: Op) -> str:
     return {"named": key.name, "other": "Other"}.get(op.word, "")
 
 
-def kind_of(draft: Draft, given: str = "") -> KindOfSchema:
+def kind_of(draft: Draft, default_type: str = "") -> KindOfSchema:
     """The lane a draft has here: a format nobody knows has a name."""
-    return KindOfSchema(draft.format, draft.type or given, _CUSTOM if draft.format == "opaque" else "")
+    return KindOfSchema(draft.format, draft.type or default_type, _CUSTOM if draft.format == "opaque" else "")
 
 
-def _encode_draft(draft: Draft, data: bytes, given: str = "") -> dict[str, Any]:
+def _encode_draft(draft: Draft, data: bytes, default_type: str = "") -> dict[str, Any]:
     language = _language(KindOfSchema(draft.format, "", _CUSTOM if draft.format == "opaque" else ""))
-    return {"type": draft.type or given, "serializationFormat": language, "schemaData": base64.b64encode(data).decode()}
+    return {
+        "type": draft.type or default_type,
+        "serializationFormat": language,
+        "schemaData": base64.b64encode(data).decode(),
+    }
 
 
 def same(rows: list[Row], schema_kind: KindOfSchema, draft: Draft) -> Row | None:
@@ -203,10 +207,10 @@ def _comparable(policy: Policy, format_name: str) -> None:
 
 def _apply_operation(model: Model, op: Op, key: Key) -> Any:
     if op.what == "create":
-        made = _creation(op.word)
-        assert made.policy is not None
-        _comparable(made.policy, made.format)
-        model.create(key, made).labels = {"made": "here"}
+        creation = _creation(op.word)
+        assert creation.policy is not None
+        _comparable(creation.policy, creation.format)
+        model.create(key, creation).labels = {"made": "here"}
         return 201, None
     if op.what == "drop":
         if model.subject(key) is not None:
@@ -244,10 +248,10 @@ def _apply_operation(model: Model, op: Op, key: Key) -> Any:
 
 def _add_schema(model: Model, key: Key, subject: Subject, op: Op) -> Any:
     draft, data = _draw_document(op)
-    given = _type_of(key, op)
-    schema_kind = kind_of(draft, "" if given == key.name else given)
-    made = subject.made
-    if made.format and (made.format, made.custom_format) != (schema_kind.format, schema_kind.custom_format):
+    type_name = _type_of(key, op)
+    schema_kind = kind_of(draft, "" if type_name == key.name else type_name)
+    creation = subject.made
+    if creation.format and (creation.format, creation.custom_format) != (schema_kind.format, schema_kind.custom_format):
         raise Refused("FormatMismatch")
     row = same(subject.live, schema_kind, draft)
     if row is None:
@@ -262,14 +266,14 @@ def _encode_version(model: Model, key: Key, subject: Subject, op: Op) -> Any:
     row = subject.row(op.number)
     if row is None:
         raise Refused("VersionNotFound")
-    given = [(id(known), codec) for known, codec in subject.encodings]
-    if (id(row), op.word) not in given:
+    encodings = [(id(known), codec) for known, codec in subject.encodings]
+    if (id(row), op.word) not in encodings:
         if not row.live:
             raise Refused("VersionNotFound")
         model.writable(key)
         subject.encodings.append((row, op.word))
-        given.append((id(row), op.word))
-    return 200, {"encodingId": given.index((id(row), op.word))}
+        encodings.append((id(row), op.word))
+    return 200, {"encodingId": encodings.index((id(row), op.word))}
 
 
 def _plain(reply: Reply) -> Any:
@@ -306,11 +310,11 @@ def _data(row: Row) -> Any:
     return ("protobuf", row.draft.meaning) if row.schema_kind.format == "protobuf" else row.schema.text
 
 
-def _read(told: Any) -> dict[str, Any]:
-    data: Any = base64.b64decode(told["schemaData"])
-    if told["serializationFormat"]["serializationFormat"] == "Protobuf":
+def _read(schema_info: Any) -> dict[str, Any]:
+    data: Any = base64.b64decode(schema_info["schemaData"])
+    if schema_info["serializationFormat"]["serializationFormat"] == "Protobuf":
         data = ("protobuf", decompile_draft(data))
-    return {"type": told["type"], "serializationFormat": told["serializationFormat"], "schemaData": data}
+    return {"type": schema_info["type"], "serializationFormat": schema_info["serializationFormat"], "schemaData": data}
 
 
 def reads(model: Model, key: Key, drafts: Sequence[Draft]) -> Iterator[Ask]:
@@ -352,13 +356,13 @@ def _by_number(key: Key, subject: Subject) -> Iterator[Ask]:
 
 
 def _content(model: Model, key: Key, subject: Subject, draft: Draft) -> Iterator[Ask]:
-    schema_kind, made = kind_of(draft), subject.made
+    schema_kind, creation = kind_of(draft), subject.made
     row = same(subject.live, schema_kind, draft)
-    found = (200, _info(key, row)) if row is not None else (404, None)
+    expected_version = (200, _info(key, row)) if row is not None else (404, None)
     sent = _encode_draft(draft, draft.raw.encode())
-    yield Ask(Request("POST", _at(key, "/schemas/versions/find"), sent), found, _json)
+    yield Ask(Request("POST", _at(key, "/schemas/versions/find"), sent), expected_version, _json)
     expected: Any
-    if made.format and (made.format, made.custom_format) != (schema_kind.format, schema_kind.custom_format):
+    if creation.format and (creation.format, creation.custom_format) != (schema_kind.format, schema_kind.custom_format):
         expected = (417, None)
     else:
         try:
@@ -378,9 +382,9 @@ def _group_properties(model: Model, key: Key, subject: Subject) -> Any:
     return _language(subject.made), _visible(model.policy(key)), several, subject.labels
 
 
-def _read_group(told: Any) -> Any:
-    policy = _policy_out(told["compatibility"])
-    return told["serializationFormat"], policy, told["allowMultipleTypes"], told["properties"]
+def _read_group(group: Any) -> Any:
+    policy = _policy_out(group["compatibility"])
+    return group["serializationFormat"], policy, group["allowMultipleTypes"], group["properties"]
 
 
 def _of_group(reply: Reply) -> Any:
@@ -409,8 +413,8 @@ def _of_schema(reply: Reply) -> Any:
 def _of_encoding(reply: Reply) -> Any:
     if reply.status >= 400:
         return reply.status, None
-    told = reply.json
-    return reply.status, (_read(told["schemaInfo"]), told["versionInfo"], told["codecType"]["name"])
+    encoding = reply.json
+    return reply.status, (_read(encoding["schemaInfo"]), encoding["versionInfo"], encoding["codecType"]["name"])
 
 
 def lists(model: Model) -> Iterator[Ask]:
@@ -420,14 +424,16 @@ def lists(model: Model) -> Iterator[Ask]:
         groups = [(key.name, _group_properties(model, key, model.present(key))) for key in keys]
         yield Ask(Request("GET", _at(Key(namespace, "x")).removesuffix("/x")), (200, groups), _of_groups)
         for draft in DRAFTS[::5]:
-            found = {
+            versions = {
                 key.name: _info(key, row)
                 for key in keys
                 if (row := same(model.live(key), kind_of(draft), draft)) is not None
             }
             path = _at(Key(namespace, "x")).removesuffix("/groups/x") + "/schemas/addedTo"
-            yield Ask(Request("POST", path, _encode_draft(draft, draft.raw.encode())), (200, {"groups": found}), _json)
+            yield Ask(
+                Request("POST", path, _encode_draft(draft, draft.raw.encode())), (200, {"groups": versions}), _json
+            )
 
 
 def _of_groups(reply: Reply) -> Any:
-    return reply.status, [(name, _read_group(told)) for name, told in reply.json["groups"].items()]
+    return reply.status, [(name, _read_group(group)) for name, group in reply.json["groups"].items()]

@@ -157,17 +157,17 @@ async def _replay_operations(server: Server, ops: Sequence[Op], *, read_between:
 
 async def shrink_operations(server: Server, ops: Sequence[Op]) -> tuple[list[Op], Differs | None]:
     """As few of the operations as still show a difference, and which."""
-    kept = list(ops)
+    remaining = list(ops)
     error, read_between = await _find_difference(server, ops)
-    size = len(kept) // 2
+    size = len(remaining) // 2
     while size and error is not None:
         start = 0
-        while start < len(kept):
-            fewer = kept[:start] + kept[start + size :]
-            found = await _replay_operations(server, fewer, read_between=read_between)
-            if found is None:
+        while start < len(remaining):
+            fewer = remaining[:start] + remaining[start + size :]
+            difference = await _replay_operations(server, fewer, read_between=read_between)
+            if difference is None:
                 start += size
             else:
-                kept, error = fewer, found
+                remaining, error = fewer, difference
         size //= 2
-    return kept, error
+    return remaining, error

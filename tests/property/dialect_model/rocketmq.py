@@ -116,8 +116,8 @@ def _register_draft(model: Model, key: Key, topic: str, draft: Draft, level: str
         raise Refused("AlreadyExists")
     policy = LEVELS.get(level)
     schema_kind = KindOfSchema(draft.format, draft.type, "TEXT" if draft.format == "opaque" else "")
-    made = Creation(False, policy=policy or BACKWARD)
-    row = model.register(key, schema_kind, draft.raw.encode(), made, policy=policy, again=True, by=NAME)
+    creation = Creation(False, policy=policy or BACKWARD)
+    row = model.register(key, schema_kind, draft.raw.encode(), creation, policy=policy, again=True, by=NAME)
     return _bind(model, key, topic, row)
 
 
@@ -191,8 +191,8 @@ def _binding_of(model: Model, key: Key, topic: str, number: int) -> Any:
 def _read_reply(reply: Reply) -> Any:
     if reply.status >= 400:
         return reply.status, reply.json["status"]
-    told = reply.json
-    return reply.status, (told["recordId"], told["version"]) if "version" in told else told["recordId"]
+    body = reply.json
+    return reply.status, (body["recordId"], body["version"]) if "version" in body else body["recordId"]
 
 
 # --- reads ----------------------------------------------------------------------------------------------------------
@@ -235,16 +235,16 @@ def _of_topic(model: Model, namespace: str, topic: str, key: Key, subject: Subje
     ]
     yield Ask(Request("GET", _subject(namespace, topic, "/schema/versions")), (200, listed), _of_list)
     for old in subject.rows:
-        told = (200, _told_record(key, subject, old, topic))
+        expected = (200, _told_record(key, subject, old, topic))
         path = _subject(namespace, topic, f"/schema/versions/{old.version_number}")
-        yield Ask(Request("GET", path), told if old.live else (404, None), _of_record)
+        yield Ask(Request("GET", path), expected if old.live else (404, None), _of_record)
         sent = old.schema.text
         meant = interpret_bytes(sent, row.schema_kind.format)
-        found = None
+        matching_row = None
         if meant is not None:
             schema_kind = KindOfSchema(row.schema_kind.format, meant.type, row.schema_kind.custom_format)
-            found = same(subject.live, schema_kind, meant) or _same_data(subject.live, schema_kind, meant)
-        by_text = (200, _told_record(key, subject, found, topic)) if found is not None else (404, None)
+            matching_row = same(subject.live, schema_kind, meant) or _same_data(subject.live, schema_kind, meant)
+        by_text = (200, _told_record(key, subject, matching_row, topic)) if matching_row is not None else (404, None)
         yield Ask(Request("POST", _subject(namespace, topic, "/schema/schema"), sent), by_text, _of_record)
 
 

@@ -126,8 +126,8 @@ def _apply_operation(model: Model, op: Op, key: Key) -> str:
         return key.name
     if op.what in {"post", "post model", "force"}:
         policy = _WORDS[op.word] if op.what == "post model" else None
-        made = Creation(False, policy=ALLOW if policy is None else policy)
-        return str(_register_draft(model, key, op, made, policy=policy, opaque=False).version_number)
+        creation = Creation(False, policy=ALLOW if policy is None else policy)
+        return str(_register_draft(model, key, op, creation, policy=policy, opaque=False).version_number)
     if op.what == "after":
         subject = _find_visible(model, key)
         newest = subject.latest
@@ -143,14 +143,14 @@ def _create(model: Model, key: Key, word: str) -> None:
     subject = model.subject(key)
     if subject is None:
         policy = _WORDS[word] if word else model.policies.get(key) or ALLOW
-        model.create(key, Creation(False, policy=policy), kept=NAME)
+        model.create(key, Creation(False, policy=policy), dialect=NAME)
     elif not subject.is_visible(NAME):
         model.writable(key)
         subject.kept.add(NAME)
 
 
 def _register_draft(
-    model: Model, key: Key, op: Op, made: Creation | None, *, policy: Policy | None = None, opaque: bool
+    model: Model, key: Key, op: Op, creation: Creation | None, *, policy: Policy | None = None, opaque: bool
 ) -> Row:
     data = DRAFTS[op.draft].raw.encode()
     schema_kind = _lane(model.subject(key), data, opaque=opaque)
@@ -158,7 +158,7 @@ def _register_draft(
     if row is not None:
         model.demand(key, policy)
         return row
-    return model.register(key, schema_kind, data, made, policy=policy, force=op.what == "force")
+    return model.register(key, schema_kind, data, creation, policy=policy, force=op.what == "force")
 
 
 def same(rows: list[Row], data: bytes) -> Row | None:
@@ -173,8 +173,8 @@ def _lane(subject: Subject | None, data: bytes, *, opaque: bool) -> KindOfSchema
     if newest is not None and (newest.schema_kind.format != "opaque" or newest.schema_kind.custom_format):
         language = newest.schema_kind.format
     if language == "opaque":
-        made = subject.made.custom_format if subject is not None else ""
-        return KindOfSchema("opaque", "", newest.schema_kind.custom_format if newest is not None else made)
+        custom_format = subject.made.custom_format if subject is not None else ""
+        return KindOfSchema("opaque", "", newest.schema_kind.custom_format if newest is not None else custom_format)
     draft = interpret_bytes(data, language)
     if draft is None:
         if not opaque:
@@ -210,12 +210,14 @@ def reads(model: Model, key: Key, drafts: Sequence[Draft]) -> Iterator[Ask]:
     policy = model.policy(key)
     model_told = (200, listed, _words(policy) or "none", _exact(policy))
     yield Ask(Request("GET", group), model_told, _of_group)
-    rows = [{"id": str(number - 1), "schema": found} for number, found in reversed(texts.items())]
+    rows = [{"id": str(number - 1), "schema": schema_text} for number, schema_text in reversed(texts.items())]
     yield Ask(Request("GET", f"{repo}/all", None, {"accept": "application/json"}), (200, rows), _of_json)
     yield Ask(Request("GET", f"{repo}/config"), (200, policy), _of_config(policy))
     newest = subject.latest
-    told = (200, b"%d\t%s" % (newest.version_number - 1, newest.schema.text)) if newest is not None else (404, None)
-    yield Ask(Request("GET", f"{repo}/latest"), told, _bytes)
+    latest_entry = (
+        (200, b"%d\t%s" % (newest.version_number - 1, newest.schema.text)) if newest is not None else (404, None)
+    )
+    yield Ask(Request("GET", f"{repo}/latest"), latest_entry, _bytes)
     latest = (200, newest.schema.text) if newest is not None else (404, None)
     yield Ask(Request("GET", f"{group}/latest"), latest, _bytes)
     for row in [*subject.rows, Row(99, KindOfSchema("", ""), 0, Schema(b"", ""), 0, policy, 0, live=False)]:
@@ -224,8 +226,8 @@ def reads(model: Model, key: Key, drafts: Sequence[Draft]) -> Iterator[Ask]:
         yield Ask(Request("GET", f"{group}/{row.version_number}"), expected, _bytes)
     for draft in drafts:
         found_row = same(live, draft.raw.encode())
-        found = (200, str(found_row.version_number - 1)) if found_row is not None else (404, None)
-        yield Ask(Request("POST", f"{repo}/schema", draft.raw.encode(), _PLAIN), found, text)
+        expected_id = (200, str(found_row.version_number - 1)) if found_row is not None else (404, None)
+        yield Ask(Request("POST", f"{repo}/schema", draft.raw.encode(), _PLAIN), expected_id, text)
 
 
 def _bytes(reply: Reply) -> Any:
@@ -254,7 +256,7 @@ def _of_config(policy: Policy) -> Any:
 
 def lists(model: Model) -> Iterator[Ask]:
     """What these dialects say of all subjects."""
-    found = [key.name for key in model.names() if not key.namespace and model.present(key).is_visible(NAME)]
-    names = "".join(f"{name}\n" for name in found)
+    visible_names = [key.name for key in model.names() if not key.namespace and model.present(key).is_visible(NAME)]
+    names = "".join(f"{name}\n" for name in visible_names)
     yield Ask(Request("GET", "/avro1124/schemas"), (200, names), text)
     yield Ask(Request("GET", "/schema-repo"), (200, names), text)

@@ -137,7 +137,7 @@ def interpret_bytes(data: bytes, format_name: str) -> Draft | None:
     if format_name == "opaque":  # Anything at all, and nothing but itself.
         words = data.decode("utf-8", "replace")
         return Draft("opaque", words, words, words)
-    found = [draft for draft in DRAFTS if draft.format == format_name]
+    drafts = [draft for draft in DRAFTS if draft.format == format_name]
     if format_name == "protobuf" and data in COMPILED:
-        return next(draft for draft in found if draft.meaning == COMPILED[data])
-    return next((draft for draft in found if data in {draft.raw.encode(), draft.printed.encode()}), None)
+        return next(draft for draft in drafts if draft.meaning == COMPILED[data])
+    return next((draft for draft in drafts if data in {draft.raw.encode(), draft.printed.encode()}), None)

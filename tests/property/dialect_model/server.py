@@ -80,8 +80,8 @@ class Server:
         """Send a request. Raises `Differs` for a read that gets another answer again, or without a cache of answers."""
         self.asked += 1
         path = request.path.partition("?")[0]
-        given = request.body
-        data = given if isinstance(given, bytes) else b"" if given is None else json.dumps(given).encode()
+        body = request.body
+        data = body if isinstance(body, bytes) else b"" if body is None else json.dumps(body).encode()
         reply = await _send_request(self._front, request, data)
         is_question = path.startswith("/compatibility/") or (path.startswith("/subjects/") and path.count("/") == 2)
         has_clock = path.endswith("/config")  # of AVRO-1124: it begins with the present second
@@ -97,13 +97,13 @@ class Server:
         """Send a request and compare. Raises `Differs`."""
         reply = await self.answer(ask.request)
         try:
-            told = ask.told(reply)
+            actual = ask.told(reply)
         except (ValueError, KeyError, TypeError) as error:
-            told = f"unreadable ({error!r})"
-        if told != ask.expected:
+            actual = f"unreadable ({error!r})"
+        if actual != ask.expected:
             request = ask.request
             raise Differs(
-                f"{request.method} {request.path} {request.body}\n  model: {ask.expected}\n  told:  {told}\n"
+                f"{request.method} {request.path} {request.body}\n  model: {ask.expected}\n  told:  {actual}\n"
                 f"  answer: {reply.status} {reply.body[:2000]!r}"
             )
 

@@ -127,8 +127,8 @@ def _register_draft(model: Model, key: Key, draft: Draft) -> None:
         raise Refused("OtherFormat")
     policy = model.policy(key) if model.subject(key) is not None else _policy_of_new(model, key)
     is_unread = draft.format == "opaque" and policy.kind == "compare" and not policy.reject
-    made = Creation(reuses=False, policy=None if _above(model, key) is not None else ALLOW)
-    model.register(key, schema_kind, draft.raw.encode(), made, force=is_unread, again=True, media="text/x-walk")
+    creation = Creation(reuses=False, policy=None if _above(model, key) is not None else ALLOW)
+    model.register(key, schema_kind, draft.raw.encode(), creation, force=is_unread, again=True, media="text/x-walk")
     if not live:
         model.namespaces[key.namespace].made = True
 
@@ -159,8 +159,8 @@ def _word(model: Model, key: Key) -> str | None:
     policy = model.policy(key)
     if policy != ALLOW:
         return policy.level.lower()
-    made = model.present(key).made.policy
-    inherited = made if made is not None else _above(model, key) or BACKWARD
+    initial_policy = model.present(key).made.policy
+    inherited = initial_policy if initial_policy is not None else _above(model, key) or BACKWARD
     return "none" if model.policies.get(key) is not None and inherited != ALLOW else None
 
 
@@ -178,15 +178,15 @@ def _of_meta(reply: Reply) -> Any:
 
 def lists(model: Model) -> Iterator[Ask]:
     """What this dialect says of all groups and schemas."""
-    shown = {
+    visible_groups = {
         name or "default"
         for name, place in model.namespaces.items()
         if (place.is_visible if name else place.subjects or place.made)
     }
-    yield Ask(Request("GET", "/xregistry/schemagroups"), (200, shown), _of_keys)
+    yield Ask(Request("GET", "/xregistry/schemagroups"), (200, visible_groups), _of_keys)
     for namespace, place in model.namespaces.items():
         path = f"{_group(namespace)}/schemas"
-        if (namespace or "default") not in shown:
+        if (namespace or "default") not in visible_groups:
             yield Ask(Request("GET", path), 404, status)
             continue
         names = {_IDS[name] for name, subject in place.subjects.items() if subject.live}

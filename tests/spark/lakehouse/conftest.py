@@ -22,8 +22,8 @@ def settings(folder: Path) -> dict[str, str]:
 @pytest.fixture(scope="session")
 def folder() -> Iterator[Path]:
     """Where the session's catalogues keep their tables."""
-    with tempfile.TemporaryDirectory() as made:
-        yield Path(made)
+    with tempfile.TemporaryDirectory() as path:
+        yield Path(path)
 
 
 @pytest.fixture(scope="session")

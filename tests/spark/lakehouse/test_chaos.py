@@ -170,9 +170,9 @@ def test_every_record_arrives_once(spark: SparkSession, tmp_path: Path) -> None:
         assert totals.through + 1 >= BATCHES
         assert (totals.rows, totals.dead_letters) == (len(sender.good), sender.bad), (totals, kills)
         config = load_config(file)
-        found = open_sink(spark, config.table, "shop.orders").read_table().collect()
-        assert sorted(row.id for row in found) == sorted(sender.good)
-        for row in found:
+        rows = open_sink(spark, config.table, "shop.orders").read_table().collect()
+        assert sorted(row.id for row in rows) == sorted(sender.good)
+        for row in rows:
             version = sender.good[row.id]
             assert (row.note is not None, row.place.country is not None) == (version == 3, version == 3)
             assert (row._stele_version, row.place.city) == (version, f"city {row.id}")

@@ -66,8 +66,8 @@ def leaf_frames(name: str, document: Any) -> pa.Array[Any]:
 def by_spark(df: DataFrame, document: Any) -> pa.Array[Any]:
     """What `from_avro` makes of the payloads of the column c0, with fields that may be null, as ours may."""
     type_ = to_spark_types([Resolver(schema(document), for_spark=True).root.type])[0]
-    made = df.select(from_avro(f.expr("substring(c0, 6)"), json.dumps(document)).cast(type_).alias("v")).toArrow()
-    return made.column(0).combine_chunks()
+    result = df.select(from_avro(f.expr("substring(c0, 6)"), json.dumps(document)).cast(type_).alias("v")).toArrow()
+    return result.column(0).combine_chunks()
 
 
 def test_the_jar_is_there(spark: SparkSession) -> None:
@@ -105,8 +105,8 @@ def test_from_avro_reads_random_records_alike(spark: SparkSession) -> None:
     for seed in range(400, 425):
         cases = Cases(seed)
         document, make = cases.record()
-        said = json.dumps(document)
-        if any(each in said for each in ("time-m", '"precision": 76', '"precision": 45', '"null"}', '"type": "null"')):
+        text = json.dumps(document)
+        if any(each in text for each in ("time-m", '"precision": 76', '"precision": 45', '"null"}', '"type": "null"')):
             continue
         frames = pa.array([frame_record(document, make(cases.random)[0]) for _ in range(15)], pa.binary())
         theirs = by_spark(table(spark, [frames]), document)

@@ -88,11 +88,11 @@ def test_topics_become_tables(spark: SparkSession, broker: str, registry: str, t
     assert "add column place.country string" in steps
     done = run_pipeline(config, spark=spark)
     assert (done.rows, done.dead_letters, done.tombstones) == (2, 2, 1)
-    found = {row["id"]: row for row in rows(spark, config, f"{space}.orders")}
-    assert sorted(found) == list(range(42))  # type: ignore[type-var]  # numbers
-    assert found[41]["place"] == {"city": "city 41", "country": "NO"}
-    assert (found[3]["note"], found[3]["_stele_topic"], found[3]["_stele_version"]) == (None, orders, 1)
-    assert bytes(found[3]["_stele_key"]) == b"3"  # type: ignore[call-overload]  # bytes
+    rows_by_id = {row["id"]: row for row in rows(spark, config, f"{space}.orders")}
+    assert sorted(rows_by_id) == list(range(42))  # type: ignore[type-var]  # numbers
+    assert rows_by_id[41]["place"] == {"city": "city 41", "country": "NO"}
+    assert (rows_by_id[3]["note"], rows_by_id[3]["_stele_topic"], rows_by_id[3]["_stele_version"]) == (None, orders, 1)
+    assert bytes(rows_by_id[3]["_stele_key"]) == b"3"  # type: ignore[call-overload]  # bytes
     letters = {bytes(letter.value): letter for letter in read_dead_letters(config, spark=spark).collect()}
     assert letters[b"junk"].topic == orders
     assert letters[order(3, third + 9, 42)].offset > letters[b"junk"].offset

@@ -34,8 +34,8 @@ def test_the_first_file_runs_and_lag_is_known(spark: SparkSession, tmp_path: Pat
         done = run_pipeline(config, spark=spark, progress=lambda _: stop.set(), stop=stop)
         assert done.tables == {"streams.orders": 20, "streams.returns": 20}
         send(producer, "returns", [order(1, number, each) for each in range(5)])
-        found = read_status(config)
-    assert found.lag == {"orders": 0, "returns": 5}
-    assert found.totals.rows == 40
+        status = read_status(config)
+    assert status.lag == {"orders": 0, "returns": 5}
+    assert status.totals.rows == 40
     assert finished_offsets(config.checkpoint) is not None
     assert measure_lag(config) is None, "the broker is gone"

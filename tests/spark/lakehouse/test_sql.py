@@ -57,8 +57,8 @@ def test_a_topic_is_a_table(spark: SparkSession, broker: str, registry: str) -> 
         *("id", "place", "tags", "_schema_id", "_key", "_topic", "_partition", "_offset", "_timestamp"),
         "_timestampType",
     ]
-    found = sql(spark, "SELECT id, string(_key), _topic, _offset FROM orders ORDER BY id").collect()
-    assert [tuple(row) for row in found] == [(0, "0", "orders", 0), (1, "1", "orders", 1), (2, "2", "orders", 2)]
+    rows = sql(spark, "SELECT id, string(_key), _topic, _offset FROM orders ORDER BY id").collect()
+    assert [tuple(row) for row in rows] == [(0, "0", "orders", 0), (1, "1", "orders", 1), (2, "2", "orders", 2)]
     register(registry, "orders-value", V2)
     third = register(registry, "orders-value", V3)
     send(producer, "orders", [order(3, third, 7), b"xx", None])
@@ -102,8 +102,8 @@ def test_insert_into_a_topic(spark: SparkSession, broker: str, registry: str) ->
             INSERT INTO `copies {wire}` (id, place, tags, _key)
                 SELECT 1, named_struct('city', 'Rome'), array('x;y'), 'k'""",
         )
-        found = sql(spark, f"SELECT id, place.city, tags[0], string(_key) FROM `copies {wire}`").collect()
-        assert [tuple(row) for row in found] == [(1, "Rome", "x;y", "k")]
+        rows = sql(spark, f"SELECT id, place.city, tags[0], string(_key) FROM `copies {wire}`").collect()
+        assert [tuple(row) for row in rows] == [(1, "Rome", "x;y", "k")]
 
 
 def test_the_shell_reads_a_topic(spark: SparkSession, broker: str, registry: str, folder: Path) -> None:

@@ -65,8 +65,8 @@ def check_linearizability(
     finding = search(len(open_writes))
     for most in range(_FEW if finding.verdict is Verdict.UNDECIDED else 0):
         # Only an order is a proof: where none is found, there may be one with more of the open writes.
-        if (found := search(most)).verdict is Verdict.LINEARIZABLE:
-            return found
+        if (attempt := search(most)).verdict is Verdict.LINEARIZABLE:
+            return attempt
     return finding
 
 

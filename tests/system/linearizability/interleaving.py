@@ -135,9 +135,9 @@ class ScheduledLog(MemoryLog):
 
     async def tail(self, after: int, limit: int) -> Sequence[LogEntry]:
         await self._scheduler.wait_turn()
-        found = await super().tail(after, limit)
+        entries = await super().tail(after, limit)
         await self._scheduler.wait_turn()
-        return found
+        return entries
 
     def turn(self) -> AbstractAsyncContextManager[None]:
         return nullcontext()
@@ -151,16 +151,16 @@ class _Node:
         self.front = build_dispatcher(registry, ServerSettings(), Metrics())
         self._http = httpx.AsyncClient(transport=httpx.ASGITransport(self.front), base_url="http://registry")
 
-    async def send_request(self, asked: Operation) -> Answer:
+    async def send_request(self, operation: Operation) -> Answer:
         """As a connection does: answer at once what is known, else ask the front. Raises `OutcomeUnknown`."""
-        method, path, body = make_request(asked)
+        method, path, body = make_request(operation)
         request = self._http.build_request(method, path, json=body)
         headers = [(name.lower(), value) for name, value in request.headers.raw]
         place = ("http", None)  # what httpx says
         received = ReceivedRequest(method, path.encode(), headers, request.content, place, "registry", "127.0.0.2")  # type: ignore[arg-type]
         known = self.front.find_answer_at_once(received)
         response = httpx.Response(200, content=known[2]) if known else await self._http.send(request)
-        return read_response(asked, response)
+        return read_response(operation, response)
 
 
 class _Clients:
@@ -177,18 +177,18 @@ class _Clients:
         for _ in range(count):
             await self._scheduler.wait_turn()
             node = self._scheduler.random.randrange(len(self._nodes))
-            asked = Operation(client, node, *self._choose_operation(), invoked=self._scheduler.now)
+            operation = Operation(client, node, *self._choose_operation(), invoked=self._scheduler.now)
             try:
-                answer = await self._nodes[node].send_request(asked)
+                answer = await self._nodes[node].send_request(operation)
             except OutcomeUnknown:
-                if asked.action in WRITES:
-                    self._history.add(asked)
+                if operation.action in WRITES:
+                    self._history.add(operation)
                 continue
             await asyncio.sleep(0)  # The answer is read after it was sent: times that are equal have no order.
-            done = asked._replace(completed=self._scheduler.now, result=answer.result, schema_id=answer.schema_id)
+            done = operation._replace(completed=self._scheduler.now, result=answer.result, schema_id=answer.schema_id)
             self._history.add(done)
-            if asked.action in _PURGES and answer.result.code == 200:
-                self._next = _PURGES[asked.action], asked.argument
+            if operation.action in _PURGES and answer.result.code == 200:
+                self._next = _PURGES[operation.action], operation.argument
             if answer.schema_id is not None and isinstance(answer.result.value, tuple):
                 self._ids[answer.schema_id] = answer.result.value[1]
 

@@ -78,8 +78,8 @@ def _plan_operations(random: Random, operations: int, clients: int) -> list[tupl
         for _ in range(operations // clients):
             action = random.choices(actions, [weights.get(row, 3) for row in actions])[0]
             began, now = now, now + random.randint(2, 100)
-            asked = Operation(client, 0, action, SUBJECT, choose_argument(action, random, {}), began, now)
-            plan.append((random.randint(began + 1, now), asked))
+            operation = Operation(client, 0, action, SUBJECT, choose_argument(action, random, {}), began, now)
+            plan.append((random.randint(began + 1, now), operation))
             now += random.randint(1, 20)
     return plan
 

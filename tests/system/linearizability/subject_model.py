@@ -84,14 +84,14 @@ def _register(state: SubjectState, text: int) -> tuple[SubjectState, Result]:
             return state, _answer(version)
     if not _fits_latest(state, text):
         return state, INCOMPATIBLE
-    made = ModelVersion(state.versions[-1].number + 1 if state.versions else 1, text)
+    new_version = ModelVersion(state.versions[-1].number + 1 if state.versions else 1, text)
     others = tuple(version for version in state.versions if version.text != text)
-    return state._replace(versions=(*others, made)), _answer(made)
+    return state._replace(versions=(*others, new_version)), _answer(new_version)
 
 
 def _look_up(state: SubjectState, text: int) -> tuple[SubjectState, Result]:
-    found = [version for version in state.active if version.text == text]
-    return state, _answer(found[0]) if found else SCHEMA_NOT_FOUND if state.active else SUBJECT_NOT_FOUND
+    matches = [version for version in state.active if version.text == text]
+    return state, _answer(matches[0]) if matches else SCHEMA_NOT_FOUND if state.active else SUBJECT_NOT_FOUND
 
 
 def _get_by_id(state: SubjectState, argument: tuple[int, int]) -> tuple[SubjectState, Result]:
@@ -105,8 +105,8 @@ def _get_latest(state: SubjectState, _: Any) -> tuple[SubjectState, Result]:
 
 
 def _get_version(state: SubjectState, number: int) -> tuple[SubjectState, Result]:
-    found = [version for version in state.active if version.number == number]
-    return state, _answer(found[0]) if found else VERSION_NOT_FOUND if state.active else SUBJECT_NOT_FOUND
+    matches = [version for version in state.active if version.number == number]
+    return state, _answer(matches[0]) if matches else VERSION_NOT_FOUND if state.active else SUBJECT_NOT_FOUND
 
 
 def _list_versions(state: SubjectState, _: Any) -> tuple[SubjectState, Result]:
@@ -118,21 +118,21 @@ def _list_all_versions(state: SubjectState, _: Any) -> tuple[SubjectState, Resul
 
 
 def _soft_delete_version(state: SubjectState, number: int) -> tuple[SubjectState, Result]:
-    found = _find_version(state, number)
-    if isinstance(found, Result):
-        return state, found
-    if found.is_deleted:
+    version = _find_version(state, number)
+    if isinstance(version, Result):
+        return state, version
+    if version.is_deleted:
         return state, VERSION_SOFT_DELETED
-    return _mark_deleted(state, (found,)), Result(200, number)
+    return _mark_deleted(state, (version,)), Result(200, number)
 
 
 def _purge_version(state: SubjectState, number: int) -> tuple[SubjectState, Result]:
-    found = _find_version(state, number)
-    if isinstance(found, Result):
-        return state, found
-    if not found.is_deleted:
+    version = _find_version(state, number)
+    if isinstance(version, Result):
+        return state, version
+    if not version.is_deleted:
         return state, VERSION_NOT_SOFT_DELETED
-    return _remove(state, (found,)), Result(200, number)
+    return _remove(state, (version,)), Result(200, number)
 
 
 def _soft_delete_subject(state: SubjectState, _: Any) -> tuple[SubjectState, Result]:

@@ -61,11 +61,11 @@ def test_a_read_after_a_registration_sees_it() -> None:
 def test_an_unknown_outcome_may_come_late_or_never() -> None:
     """A registration without an answer may be seen or not, but not seen first and gone afterwards."""
     unknown = _operation(Action.REGISTER, 0, 0, None)
-    seen = _operation(Action.LIST_VERSIONS, None, 30, 40, Result(200, (1,)))
-    unseen = _operation(Action.LIST_VERSIONS, None, 10, 20, SUBJECT_NOT_FOUND)
-    assert _verdict(unknown, unseen) is Verdict.LINEARIZABLE
-    assert _verdict(unknown, unseen, seen) is Verdict.LINEARIZABLE
-    assert _verdict(unknown, seen, unseen._replace(invoked=50, completed=60)) is Verdict.VIOLATED
+    full_listing = _operation(Action.LIST_VERSIONS, None, 30, 40, Result(200, (1,)))
+    empty_listing = _operation(Action.LIST_VERSIONS, None, 10, 20, SUBJECT_NOT_FOUND)
+    assert _verdict(unknown, empty_listing) is Verdict.LINEARIZABLE
+    assert _verdict(unknown, empty_listing, full_listing) is Verdict.LINEARIZABLE
+    assert _verdict(unknown, full_listing, empty_listing._replace(invoked=50, completed=60)) is Verdict.VIOLATED
 
 
 def test_two_registrations_do_not_get_one_number() -> None:
@@ -97,10 +97,10 @@ def test_ids_and_versions_may_be_behind_where_that_is_allowed() -> None:
     """To find a version that was deleted a moment before is a violation, but not within the lag; a list always is."""
     registered = _operation(Action.REGISTER, 0, 0, 10, Result(200, (1, 0)))
     deleted = _operation(Action.SOFT_DELETE_SUBJECT, None, 20, 30, Result(200, (1,)))
-    found = _operation(Action.GET_VERSION, 1, 40, 50, Result(200, (1, 0)))
-    assert _verdict(registered, deleted, found) is Verdict.VIOLATED
-    assert _verdict(*allow_lag([registered, deleted, found], 1e-9)) is Verdict.VIOLATED
-    assert _verdict(*allow_lag([registered, deleted, found], 2e-8)) is Verdict.LINEARIZABLE
+    version_read = _operation(Action.GET_VERSION, 1, 40, 50, Result(200, (1, 0)))
+    assert _verdict(registered, deleted, version_read) is Verdict.VIOLATED
+    assert _verdict(*allow_lag([registered, deleted, version_read], 1e-9)) is Verdict.VIOLATED
+    assert _verdict(*allow_lag([registered, deleted, version_read], 2e-8)) is Verdict.LINEARIZABLE
     listed = _operation(Action.LIST_VERSIONS, None, 40, 50, Result(200, (1,)))
     assert _verdict(*allow_lag([registered, deleted, listed], 2e-8)) is Verdict.VIOLATED
 
@@ -199,10 +199,10 @@ def test_the_model_answers_as_a_registry_does(http: httpx.Client, seed: int) -> 
     state, ids = SubjectState(), {}
     for _ in range(40):
         action = random.choice([row for row in Action if ids or row is not Action.GET_BY_ID])
-        asked = _operation(action, choose_argument(action, random, ids), 0, 0)._replace(subject=subject)
-        answer = send_request(http, asked)
-        state, expected = apply_operation(state, asked)
-        assert (asked, answer.result) == (asked, expected)
+        operation = _operation(action, choose_argument(action, random, ids), 0, 0)._replace(subject=subject)
+        answer = send_request(http, operation)
+        state, expected = apply_operation(state, operation)
+        assert (operation, answer.result) == (operation, expected)
         if answer.schema_id is not None and isinstance(answer.result.value, tuple):
             ids[answer.result.value[1]] = answer.schema_id
         ids = {text: known for text, known in ids.items() if any(row.text == text for row in state.versions)}

@@ -54,26 +54,26 @@ class OutcomeUnknown(Exception):
     """The request may have been carried out."""
 
 
-def send_request(http: httpx.Client, asked: Operation) -> Answer:
+def send_request(http: httpx.Client, operation: Operation) -> Answer:
     """Send one request and return its answer. Raises `NotCarriedOut`, `OutcomeUnknown`."""
-    method, path, body = make_request(asked)
+    method, path, body = make_request(operation)
     try:
         response = http.request(method, path, json=body)
     except (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout) as error:
         raise NotCarriedOut from error
     except httpx.TransportError as error:
         raise OutcomeUnknown from error
-    return read_response(asked, response)
+    return read_response(operation, response)
 
 
-def make_request(asked: Operation) -> tuple[str, str, Any]:
+def make_request(operation: Operation) -> tuple[str, str, Any]:
     """Return method, path and JSON body of the request for an operation."""
-    method, path, text = _REQUESTS[asked.action](asked.argument)
-    body = None if text is None else {"schema": make_text(asked.subject, text)}
-    return method, path.replace("{S}", asked.subject), body
+    method, path, text = _REQUESTS[operation.action](operation.argument)
+    body = None if text is None else {"schema": make_text(operation.subject, text)}
+    return method, path.replace("{S}", operation.subject), body
 
 
-def read_response(asked: Operation, response: httpx.Response) -> Answer:
+def read_response(operation: Operation, response: httpx.Response) -> Answer:
     """Return what a response says. Raises `NotCarriedOut`, `OutcomeUnknown`."""
     if response.status_code == httpx.codes.REQUEST_TIMEOUT:  # it came too slowly, on a busy machine
         raise NotCarriedOut(response.text)
@@ -82,20 +82,20 @@ def read_response(asked: Operation, response: httpx.Response) -> Answer:
     try:
         answer = response.json()
     except ValueError:
-        raise AssertionError(f"{asked} is answered {response.status_code} with {response.headers}") from None
+        raise AssertionError(f"{operation} is answered {response.status_code} with {response.headers}") from None
     if response.status_code != 200:
         return Answer(Result(answer["error_code"]))
-    return _read_answer(asked, answer)
+    return _read_answer(operation, answer)
 
 
-def _read_answer(asked: Operation, answer: Any) -> Answer:
-    match asked.action:
+def _read_answer(operation: Operation, answer: Any) -> Answer:
+    match operation.action:
         case Action.CHECK_COMPATIBILITY:
             return Answer(Result(200, answer["is_compatible"]))
         case Action.GET_BY_ID:
-            return Answer(Result(200, number_of_text(asked.subject, answer["schema"])), asked.argument[0])
+            return Answer(Result(200, number_of_text(operation.subject, answer["schema"])), operation.argument[0])
         case Action.REGISTER | Action.LOOK_UP | Action.GET_LATEST | Action.GET_VERSION:
-            text = number_of_text(asked.subject, answer["schema"])
+            text = number_of_text(operation.subject, answer["schema"])
             return Answer(Result(200, (answer["version"], text)), answer["id"])
         case _:
             return Answer(Result(200, tuple(answer) if isinstance(answer, list) else answer))
@@ -227,18 +227,18 @@ class Workload:
         self, http: httpx.Client, client: int, node: int, subject: Subject, action: Action, argument: Any
     ) -> bool:
         """Send a request and write it down. Returns whether it was answered."""
-        asked = Operation(client, node, action, subject.name, argument, time.monotonic_ns())
+        operation = Operation(client, node, action, subject.name, argument, time.monotonic_ns())
         try:
-            answer = send_request(http, asked)
+            answer = send_request(http, operation)
         except NotCarriedOut:
             self._count("refused")
             return False
         except OutcomeUnknown:
             self._count("unknown")
             if action in WRITES:
-                self._history.add(asked)
+                self._history.add(operation)
             return False
-        done = asked._replace(completed=time.monotonic_ns(), result=answer.result, schema_id=answer.schema_id)
+        done = operation._replace(completed=time.monotonic_ns(), result=answer.result, schema_id=answer.schema_id)
         self._history.add(done)
         self._count("writes" if action in WRITES else "reads")
         if answer.schema_id is not None and isinstance(answer.result.value, tuple):

@@ -9,8 +9,8 @@ from urllib.parse import quote
 import httpx
 
 
-def crawl(http: httpx.Client, *, beside: Iterable[str] = ()) -> dict[str, Any]:
-    """Answers by path and query. beside are subjects with settings and no version, which no list names."""
+def crawl(http: httpx.Client, *, unlisted: Iterable[str] = ()) -> dict[str, Any]:
+    """Answers by path and query. unlisted are subjects with settings and no version, which no list names."""
     answers: dict[str, Any] = {}
 
     def get(target: str) -> Any:
@@ -23,7 +23,7 @@ def crawl(http: httpx.Client, *, beside: Iterable[str] = ()) -> dict[str, Any]:
         get(target)
     contexts = get("/contexts")
     subjects = get("/subjects?deleted=true")
-    for target in _of_levels(contexts, [*subjects, *beside]):
+    for target in _of_levels(contexts, [*subjects, *unlisted]):
         get(target)
     for subject in subjects:
         _crawl_subject(get, subject)

@@ -35,11 +35,11 @@ def crawl_documents(server: InProcessServer, names: list[str]) -> Answers:
     """Answers by path; names are tried wherever a path has room for one, and so is what the answers call likewise."""
     paths = [path for path in _list_paths(server) if not path.startswith("/contexts/{") and path != _OF_THE_NODE]
     answers: Answers = {}
-    found: dict[str, set[str]] = {}
+    known_values: dict[str, set[str]] = {}
     for path in sorted(paths, key=lambda path: path.count("{")):
-        new = server.run(_get_all(server, _fill_path(path, names, found)))
+        new = server.run(_get_all(server, _fill_path(path, names, known_values)))
         for _, body in new.values():
-            _add_values(body, "", found)
+            _add_values(body, "", known_values)
         answers |= new
     return answers
 
@@ -56,12 +56,12 @@ def _list_paths(server: InProcessServer) -> list[str]:
     return _known_paths
 
 
-def _fill_path(path: str, names: list[str], found: dict[str, set[str]]) -> Iterator[str]:
+def _fill_path(path: str, names: list[str], known_values: dict[str, set[str]]) -> Iterator[str]:
     parameters = _PARAMETER.findall(path)
     pools = []
     for parameter in parameters:
         word = _word(parameter)
-        own = sorted(found.get(word, ()))[:12]
+        own = sorted(known_values.get(word, ()))[:12]
         pools.append(dict.fromkeys([*own, *(_NUMBERS if word.endswith(_COUNTED) else names)]))
     combinations = list(product(*pools))
     for values in Random(path).sample(combinations, min(_MOST, len(combinations))):
@@ -71,16 +71,16 @@ def _fill_path(path: str, names: list[str], found: dict[str, set[str]]) -> Itera
         yield filled
 
 
-def _add_values(value: Any, name: str, found: dict[str, set[str]]) -> None:
+def _add_values(value: Any, name: str, known_values: dict[str, set[str]]) -> None:
     """Add what the members of an answer are, by their names."""
     if isinstance(value, dict):
         for member, inner in value.items():
-            _add_values(inner, _word(member), found)
+            _add_values(inner, _word(member), known_values)
     elif isinstance(value, list):
         for inner in value:
-            _add_values(inner, name, found)
+            _add_values(inner, name, known_values)
     elif isinstance(value, str | int) and not isinstance(value, bool) and 0 < len(str(value)) < 100:
-        found.setdefault(name, set()).add(str(value))
+        known_values.setdefault(name, set()).add(str(value))
 
 
 def _word(name: str) -> str:

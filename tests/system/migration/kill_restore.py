@@ -21,8 +21,8 @@ async def main() -> None:
         if done >= int(records):
             os.kill(os.getpid(), signal.SIGKILL)
 
-    with archive.open_archive(Path(file)) as found:
-        await found.restore(await open_log(store), progress)
+    with archive.open_archive(Path(file)) as archive_file:
+        await archive_file.restore(await open_log(store), progress)
 
 
 if __name__ == "__main__":

@@ -79,9 +79,9 @@ def restore(path: Path, store: str) -> archive.Restoration:
     async def run() -> archive.Restoration:
         log = await open_log(store)
         try:
-            with archive.open_archive(path) as found:
-                await found.restore(log)
-                return await found.compare(log)
+            with archive.open_archive(path) as archive_file:
+                await archive_file.restore(log)
+                return await archive_file.compare(log)
         finally:
             await log.close()
 
@@ -101,8 +101,8 @@ def test_every_dialect_answers_as_before(tmp_path: Path, dialect: str) -> None:
         with box(there) as target:
             before, after = (crawl_documents(one.transport.server, NAMES) for one in (source, target))
             assert {key: (before.get(key), after.get(key)) for key in before if before[key] != after.get(key)} == {}
-            found = [key for key, (status, _) in before.items() if status == 200]
-            assert len(found) > 40, found
+            successful_paths = [key for key, (status, _) in before.items() if status == 200]
+            assert len(successful_paths) > 40, successful_paths
     assert archive_store(there, tmp_path / "b.zst") == contents
     assert (tmp_path / "b.zst").read_bytes() == (tmp_path / "a.zst").read_bytes()
 
@@ -133,8 +133,8 @@ def test_a_restored_registry_goes_on(tmp_path: Path) -> None:
         assert restore(tmp_path / "a.gz", there).missing == 0
         assert target.http.get("/subjects").json() == source.http.get("/subjects").json() != []
         body = {"schema": '{"type":"record","name":"New","fields":[]}'}
-        told = [one.http.post("/subjects/new/versions", json=body).json() for one in (source, target)]
-        assert told[1]["id"] == told[0]["id"] + SKIPPED_SCHEMA_IDS > 1
+        registrations = [one.http.post("/subjects/new/versions", json=body).json() for one in (source, target)]
+        assert registrations[1]["id"] == registrations[0]["id"] + SKIPPED_SCHEMA_IDS > 1
         archive_store(here, tmp_path / "c.gz")
         with pytest.raises(archive.OwnHistory):
             restore(tmp_path / "c.gz", there)

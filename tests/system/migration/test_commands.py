@@ -48,12 +48,12 @@ def source(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Source]:
     folder = tmp_path_factory.mktemp("source")
     with serving("--store", "memory:", folder=folder) as server, httpx.Client(base_url=server.url, timeout=60) as http:
         play(http, EVERYTHING)
-        found = Source(server.url, http, folder / "a.gz", folder / "a.jsonl", folder / "keys.jsonl")
-        beside = ["--registry", server.url, "--level", "nobody"]
-        assert stele("export", str(found.archive), *beside).returncode == 0
-        left = stele("export", "topic", str(found.topic), "--keys", str(found.keys), *beside)
+        source = Source(server.url, http, folder / "a.gz", folder / "a.jsonl", folder / "keys.jsonl")
+        options = ["--registry", server.url, "--level", "nobody"]
+        assert stele("export", str(source.archive), *options).returncode == 0
+        left = stele("export", "topic", str(source.topic), "--keys", str(source.keys), *options)
         assert (left.returncode, left.stderr.count(b"lost: ")) == (1, 2), left.stderr
-        yield found
+        yield source
 
 
 class Done(NamedTuple):
@@ -74,7 +74,7 @@ def stele(*words: str, standard_input: bytes | None = None) -> Done:
 def assert_same(source: Source, url: str) -> None:
     """A server answers every GET as the source does."""
     with httpx.Client(base_url=url, timeout=60) as http:
-        assert differences(crawl(source.http, beside=["nobody"]), crawl(http, beside=["nobody"])) == []
+        assert differences(crawl(source.http, unlisted=["nobody"]), crawl(http, unlisted=["nobody"])) == []
 
 
 def test_a_running_registry_is_copied_into_another(source: Source, tmp_path: Path) -> None:
@@ -123,7 +123,7 @@ def test_a_killed_import_is_finished_by_the_next(source: Source, tmp_path: Path,
         assert half.differences
         assert registry_writer.apply_import(dump, there.client) == []
         assert registry_writer.plan_import(dump, there.client).differences == ()
-        assert differences(crawl(source.http, beside=["nobody"]), crawl(there.http, beside=["nobody"])) == []
+        assert differences(crawl(source.http, unlisted=["nobody"]), crawl(there.http, unlisted=["nobody"])) == []
 
 
 def test_topics_by_files_and_pipes(source: Source, tmp_path: Path) -> None:
@@ -151,7 +151,7 @@ def test_archives_of_stores(source: Source, tmp_path: Path) -> None:
     assert (done.returncode, json.loads(done.stdout)) == (0, {**planned, "missing": 0}), done.stderr
     assert stele("import", str(source.archive), *there, "--verify").returncode == 0
     with box(f"sqlite:///{tmp_path / 't.db'}") as registry:
-        assert differences(crawl(source.http, beside=["nobody"]), crawl(registry.http, beside=["nobody"])) == []
+        assert differences(crawl(source.http, unlisted=["nobody"]), crawl(registry.http, unlisted=["nobody"])) == []
     piped = stele("export", "-", *there)
     assert (piped.returncode, piped.stdout) == (0, source.archive.read_bytes())
     assert stele("export", "b.zst", *there).returncode == 0

@@ -53,7 +53,7 @@ def assert_moves(pair: tuple[Box, Box], dump: Dump) -> None:
     """A dump, once imported, makes the second registry answer like the first, and a second import has no work."""
     one, other = pair
     assert registry_writer.apply_import(dump, other.client) == []
-    assert differences(crawl(one.http, beside=BESIDE), crawl(other.http, beside=BESIDE)) == []
+    assert differences(crawl(one.http, unlisted=BESIDE), crawl(other.http, unlisted=BESIDE)) == []
     left = registry_writer.plan_import(dump, other.client)
     assert (left.differences, left.same) == ((), len(dump.versions))
     seq = other.transport.server.registry.state.seq
@@ -108,8 +108,8 @@ def test_poorer_formats_move_what_they_hold(pair: tuple[Box, Box], flavour: Flav
     for row in dump.versions:
         if flavour is Flavour.REDPANDA or row.context == ".":
             known = there[row.key]
-            shown = (known.id, known.schema, known.schema_type, known.references, known.deleted)
-            assert shown == (row.id, row.schema, row.schema_type, row.references, row.deleted)
+            fields = (known.id, known.schema, known.schema_type, known.references, known.deleted)
+            assert fields == (row.id, row.schema, row.schema_type, row.references, row.deleted)
 
 
 def timeless(dump: Dump) -> Dump:

@@ -89,8 +89,8 @@ def test_foreign_avro_texts_stay(there: Box) -> None:
         assert (stored["id"], stored["schema"], stored["guid"]) == (10 + number, text, guid)
         for normalize in ("false", "true") if other else ():
             target = f"/subjects/s{number}?normalize={normalize}"
-            found = there.http.post(target, json={"schema": other}).json()
-            assert (found["id"], found["version"], found["guid"]) == (10 + number, number, guid)
+            lookup = there.http.post(target, json={"schema": other}).json()
+            assert (lookup["id"], lookup["version"], lookup["guid"]) == (10 + number, number, guid)
 
 
 @pytest.mark.parametrize("case", sorted(MIGRATED))
@@ -110,8 +110,8 @@ def test_protobuf_as_confluent_stores_it_moves_from_its_topic(there: Box, case: 
     if case in UNCHECKED:
         assert there.http.put("/config/s", json={"validateNewSchemas": False}).status_code == 200
     for spelling in (text, original):
-        found = there.http.post("/subjects/s", json={"schema": spelling, "schemaType": "PROTOBUF"}).json()
-        assert (found["id"], found["version"], found["guid"]) == (100_007, 7, guid)
+        lookup = there.http.post("/subjects/s", json={"schema": spelling, "schemaType": "PROTOBUF"}).json()
+        assert (lookup["id"], lookup["version"], lookup["guid"]) == (100_007, 7, guid)
 
 
 @pytest.mark.parametrize(
@@ -305,11 +305,11 @@ def test_settings_are_read_at_once_as_they_are_one_by_one(there: Box, monkeypatc
 
 def test_reading_asks_few_questions(there: Box, monkeypatch: pytest.MonkeyPatch) -> None:
     """The number of requests does not grow with that of subjects."""
-    asked: list[str] = []
+    paths: list[str] = []
     send = there.client.send
 
     def count(request: Request[Any]) -> Any:
-        asked.append(request.path)
+        paths.append(request.path)
         return send(request)
 
     def read(subjects: range) -> int:
@@ -319,9 +319,9 @@ def test_reading_asks_few_questions(there: Box, monkeypatch: pytest.MonkeyPatch)
             for number in subjects
         ]
         assert registry_writer.apply_import(dump(*versions), there.client) == []
-        asked.clear()
+        paths.clear()
         assert len(registry_reader.read_registry(there.client).versions) == subjects.stop
-        return len(asked)
+        return len(paths)
 
     monkeypatch.setattr(there.client, "send", count)
     few = read(range(1))
@@ -350,14 +350,14 @@ def test_secrets_of_shared_keys_are_set_by_hand(there: Box) -> None:
     shared = {"name": "k", "kmsType": "local-kms", "kmsKeyId": "here", "kmsProps": {"secret": "s"}, "shared": True}
     with box() as origin:
         play(origin.http, [Step("POST", "/dek-registry/v1/keks", shared)])
-        made = origin.http.post("/dek-registry/v1/keks/k/deks", json={"subject": "s"}).json()
+        original_key = origin.http.post("/dek-registry/v1/keks/k/deks", json={"subject": "s"}).json()
         dump_of_it = registry_reader.read_registry(origin.client)
     assert dump_of_it.notes == ("kmsProps of KEKs that may be secret are not shown: set them at the target",)
     assert registry_writer.apply_import(dump_of_it, there.client) == []
     play(there.http, [Step("PUT", "/dek-registry/v1/keks/k", {"kmsProps": {"secret": "s"}})])
-    shown = there.http.get("/dek-registry/v1/keks/k/deks/s").json()
-    assert shown == made
-    assert shown["keyMaterial"]
+    served_key = there.http.get("/dek-registry/v1/keks/k/deks/s").json()
+    assert served_key == original_key
+    assert served_key["keyMaterial"]
 
 
 def test_times_stay_where_they_are(there: Box) -> None:

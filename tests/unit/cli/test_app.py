@@ -25,9 +25,9 @@ def test_a_store_of_no_kind() -> None:
 
 def test_help_is_in_groups() -> None:
     """-h lists all commands under the headings of what they work on, and no line has a brace or `<bool>`."""
-    shown = CliRunner().invoke(app, ["-h"]).stdout
+    help_text = CliRunner().invoke(app, ["-h"]).stdout
     headings = ["Local", "Registry", "Stored data", "Pipelines", "Administration"]
-    places = [shown.index(f"─ {heading} ─") for heading in headings]
+    places = [help_text.index(f"─ {heading} ─") for heading in headings]
     assert places == sorted(places)
     for words in (["schema", "register"], ["check"], ["serve"], ["import", "topic"]):
         text = CliRunner().invoke(app, ["help", *words]).stdout

@@ -98,14 +98,14 @@ def test_pipelines_ask_the_registry_first(command: str, away: bool, registry: st
 def test_statements_ask_the_registry_first(registry: str) -> None:
     """The subject of each stream must be there, in the registry of its own option or of the command line."""
     stream = "CREATE STREAM t WITH (path='incoming', subject='trisp-value'{}); SELECT 1"
-    for said, words in (
+    for message, words in (
         ("trisp-value", ("-e", stream.format(""), "--registry", registry)),
         ("trisp-value", ("-e", stream.format(f", registry='{registry}'"), "--registry", AWAY)),
         ("127.0.0.1:1", ("-e", stream.format(""), "--registry", AWAY)),
     ):
         done = run_at_once("sql", *words)
         assert done.exit_code == 2, done.output
-        assert said in done.stderr
+        assert message in done.stderr
 
 
 def test_statements_without_streams_ask_nobody() -> None:

@@ -87,7 +87,7 @@ def test_credentials_of_the_command_line_replace_others(config: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "message"),
     [
         ("profil = 'x'", "unknown key 'profil'; did you mean 'profile'?"),
         ("[profiles.x]\nregistry = 'http://a'\npasword = 'p'", "unknown key 'pasword' in [profiles.x]"),
@@ -96,12 +96,12 @@ def test_credentials_of_the_command_line_replace_others(config: Path) -> None:
         ("[profiles", "config.toml"),
     ],
 )
-def test_a_wrong_configuration_file(config: Path, text: str, said: str) -> None:
+def test_a_wrong_configuration_file(config: Path, text: str, message: str) -> None:
     """Unknown keys are errors, with the nearest known one, and so is everything else that cannot be meant."""
     config.write_text(text)
     with pytest.raises(InvalidRequest) as error:
         find_connection()
-    assert said in str(error.value)
+    assert message in str(error.value)
 
 
 def test_certificates_that_are_not_there(config: Path) -> None:
@@ -124,7 +124,7 @@ def test_certificates_are_judged_alike_on_every_python(config: Path, tmp_path: P
     context = Connection(urls=(DEFAULT_URL,), ca=str(tmp_path / "ca.pem"))._tls_context()
     mysql = connect_options(f"mysql://host/x?ssl-ca={tmp_path}/ca.pem")["ssl"]
     client = http_options(timeout=1.0, verify=True, headers=None)["verify"]
-    for made in (context, mysql, client):
-        assert isinstance(made, ssl.SSLContext)
-        assert made.verify_mode is ssl.CERT_REQUIRED
-        assert not made.verify_flags & (ssl.VERIFY_X509_STRICT | ssl.VERIFY_X509_PARTIAL_CHAIN)
+    for tls_context in (context, mysql, client):
+        assert isinstance(tls_context, ssl.SSLContext)
+        assert tls_context.verify_mode is ssl.CERT_REQUIRED
+        assert not tls_context.verify_flags & (ssl.VERIFY_X509_STRICT | ssl.VERIFY_X509_PARTIAL_CHAIN)

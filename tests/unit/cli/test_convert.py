@@ -83,10 +83,10 @@ def test_a_file_is_overwritten_on_request_only(folder: Path) -> None:
 def test_convert_for_programs(folder: Path) -> None:
     """--output json gives schema and losses in one document."""
     done = RUN.invoke(app, ["convert", *order(folder), "--as", "json", "--output", "json"])
-    found = json.loads(done.stdout)
-    assert (found["format"], found["keeps_data"]) == ("json", False)
-    assert found["losses"][0]["path"] == "price"
-    assert json.loads(found["schema"])["type"] == "object"
+    document = json.loads(done.stdout)
+    assert (document["format"], document["keeps_data"]) == ("json", False)
+    assert document["losses"][0]["path"] == "price"
+    assert json.loads(document["schema"])["type"] == "object"
 
 
 @pytest.mark.parametrize(
@@ -151,6 +151,6 @@ def test_fields(folder: Path) -> None:
     done = RUN.invoke(app, ["fields", *order(folder)])
     assert done.exit_code == 0
     assert "its id" in done.stdout
-    found = json.loads(RUN.invoke(app, ["fields", *order(folder), "--output", "json"]).stdout)
-    assert found["type_name"] == "Order"
-    assert [field["path"] for field in found["fields"]] == ["id", "price", "kind"]
+    document = json.loads(RUN.invoke(app, ["fields", *order(folder), "--output", "json"]).stdout)
+    assert document["type_name"] == "Order"
+    assert [field["path"] for field in document["fields"]] == ["id", "price", "kind"]

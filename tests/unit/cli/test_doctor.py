@@ -55,7 +55,7 @@ def test_a_sound_installation_has_no_errors(tmp_path: Path) -> None:
     lines = done.stdout.splitlines()
     assert lines[-1].startswith(f"{len(lines) - 1} checks: ")
     assert all(line.split()[0] in {"ok", "warning"} for line in lines[:-1])
-    assert find_results()["STORE"]["said"].endswith("stele.db is not there yet; stele serve makes it")
+    assert find_results()["STORE"]["detail"].endswith("stele.db is not there yet; stele serve makes it")
     assert list(tmp_path.iterdir()) == []
 
 
@@ -82,7 +82,7 @@ def _list_files(folder: Path) -> dict[str, int]:
 def test_what_is_wrong_with_a_store(tmp_path: Path) -> None:
     """A file that is no store is an error, a store in memory and a backup are warned about."""
     (tmp_path / "bad.db").write_text("no database, " * 20)
-    assert "is not a SQLite database" in find_results("--store", "sqlite:///bad.db", code=1)["STORE"]["said"]
+    assert "is not a SQLite database" in find_results("--store", "sqlite:///bad.db", code=1)["STORE"]["detail"]
     with closing(sqlite3.connect(tmp_path / "other.db")) as connection:
         connection.execute("CREATE TABLE x (y)")
     with pytest.raises(StoreError, match="of another program"):
@@ -108,11 +108,11 @@ def test_a_store_that_may_not_be_written(monkeypatch: pytest.MonkeyPatch) -> Non
 def test_settings_that_are_wrong(tmp_path: Path) -> None:
     """A wrong key of either file is an error with the place; an unknown profile is wrong use."""
     (tmp_path / "stele.toml").write_text("[server]\nprot = 1\n")
-    assert "did you mean 'port'" in find_results(code=1)["SETTINGS"]["said"]
+    assert "did you mean 'port'" in find_results(code=1)["SETTINGS"]["detail"]
     (tmp_path / "stele.toml").unlink()
     (tmp_path / "config" / "stele").mkdir(parents=True)
     (tmp_path / "config" / "stele" / "config.toml").write_text("profil = 1\n")
-    assert "did you mean 'profile'" in find_results(code=1)["CONFIG_FILE"]["said"]
+    assert "did you mean 'profile'" in find_results(code=1)["CONFIG_FILE"]["detail"]
     assert run("--profile", "nosuch").exit_code == 2
 
 
@@ -120,9 +120,9 @@ def test_a_registry_and_its_clock() -> None:
     """Its release is named, and its clock is compared with ours; one that does not answer is an error."""
     with registry(port=0) as box:
         rows = find_results("--registry", box.url)
-        assert rows["REGISTRY"]["said"].startswith(f"{box.url}: Stele ")
+        assert rows["REGISTRY"]["detail"].startswith(f"{box.url}: Stele ")
         assert rows["CLOCK_SKEW"]["state"] == "ok"
-    assert "no registry answers" in find_results("--registry", "http://127.0.0.1:1", code=1)["REGISTRY"]["said"]
+    assert "no registry answers" in find_results("--registry", "http://127.0.0.1:1", code=1)["REGISTRY"]["detail"]
 
 
 def test_skews_of_clocks() -> None:
@@ -130,7 +130,7 @@ def test_skews_of_clocks() -> None:
     dated, then = "Mon, 23 Nov 2026 06:00:00 GMT", 1_795_413_600.0
     states = [check_skew(dated, then + seconds).state for seconds in (0, -4, 10, -70)]
     assert states == [CheckState.OK, CheckState.OK, CheckState.WARNING, CheckState.ERROR]
-    assert check_skew(dated, then - 70).said == "this clock is 70 s behind the registry"
+    assert check_skew(dated, then - 70).detail == "this clock is 70 s behind the registry"
     assert check_skew("", then).state is CheckState.WARNING
 
 
@@ -147,7 +147,7 @@ def test_extras_that_are_not_whole(monkeypatch: pytest.MonkeyPatch) -> None:
     half = checks.check_extra("xsd")
     monkeypatch.setattr(checks, "is_installed", lambda module: False)
     none = checks.check_extra("xsd")
-    assert (half.state, half.said, none.state) == (CheckState.WARNING, "xsd: lxml missing", CheckState.OK)
+    assert (half.state, half.detail, none.state) == (CheckState.WARNING, "xsd: lxml missing", CheckState.OK)
     assert half.fix == none.fix == "pip install 'stele-registry[xsd]'"
 
 
@@ -174,7 +174,7 @@ def test_java_python_and_clock(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) 
     java.write_text("#!/bin/sh\necho 'openjdk version \"11.0.2\" 2019' >&2\n")
     java.chmod(0o755)
     monkeypatch.setenv("JAVA_HOME", str(tmp_path))
-    assert "Java 11.0.2" in checks.check_java().said
+    assert "Java 11.0.2" in checks.check_java().detail
     assert checks.check_java().state is CheckState.ERROR
     java.unlink()
     assert checks.check_java().state is CheckState.ERROR

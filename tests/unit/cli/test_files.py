@@ -60,14 +60,14 @@ def test_standard_input() -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "said"),
+    ("name", "message"),
     [("binary.avsc", "not UTF-8"), (".", "the suffix tells no format"), ("nothing.avsc", "No such file or directory")],
 )
-def test_wrong_files(folder: Path, name: str, said: str) -> None:
+def test_wrong_files(folder: Path, name: str, message: str) -> None:
     """A file that cannot be read as text is named once, with the reason."""
     done = RUN.invoke(app, ["fields", str(folder / name)])
     assert done.exit_code == 2
-    assert said in done.stderr
+    assert message in done.stderr
     assert done.stderr.count(str(folder)) == 1
 
 

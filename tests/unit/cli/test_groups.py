@@ -42,13 +42,17 @@ def test_members_are_options() -> None:
 
 def test_what_has_no_default_is_required() -> None:
     """A member without a default must be given, and one of another type is refused."""
-    for given, why in ((["f"], "--data"), (["f", "--data", "d", "--size", "x"], "--size"), (["--data", "d"], "{file}")):
-        done = CliRunner().invoke(app, given)
+    for arguments, why in (
+        (["f"], "--data"),
+        (["f", "--data", "d", "--size", "x"], "--size"),
+        (["--data", "d"], "{file}"),
+    ):
+        done = CliRunner().invoke(app, arguments)
         assert done.exit_code == 2
         assert why.strip("{}").lower() in done.stderr.lower()
 
 
 def test_help_tells_of_them() -> None:
     """The help is that of the command, with the members among its options."""
-    shown = CliRunner().invoke(app, ["--help"]).stdout
-    assert all(text in shown for text in ("Say what was given", "--data", "How much"))
+    help_text = CliRunner().invoke(app, ["--help"]).stdout
+    assert all(text in help_text for text in ("Say what was given", "--data", "How much"))

@@ -42,11 +42,11 @@ def test_keys_come_and_go() -> None:
     """The key alone is on standard output, the list has no secret, and a second revocation says that it is gone."""
     with registry(port=0) as box:
         to = ["--registry", box.url]
-        made = CliRunner().invoke(app, ["key", "create", "billing", "--group", "a", "--group", "b", *to])
-        assert made.exit_code == 0, made.output
-        key = made.stdout.strip()
+        creation = CliRunner().invoke(app, ["key", "create", "billing", "--group", "a", "--group", "b", *to])
+        assert creation.exit_code == 0, creation.output
+        key = creation.stdout.strip()
         key_id = key.split("_")[1]
-        assert f"key {key_id} of billing, until it is revoked" in made.stderr
+        assert f"key {key_id} of billing, until it is revoked" in creation.stderr
         listed = CliRunner().invoke(app, ["key", "list", *to]).stdout
         assert f"{key_id}  billing  groups: a,b" in listed
         assert key not in CliRunner().invoke(app, ["key", "list", "--output", "json", *to]).stdout

@@ -69,11 +69,11 @@ def flip_text(tmp_path: Path, seq: int) -> None:
 
 def test_a_whole_store(store: str) -> None:
     """Nothing is wrong, and there is nothing to repair."""
-    found, code = show_log("log", "verify", "--store", store)
+    report, code = show_log("log", "verify", "--store", store)
     assert code == 0
-    assert found["records"] >= 10
-    assert found == {
-        **dict.fromkeys(("records", "acknowledged", "intact"), found["records"]),
+    assert report["records"] >= 10
+    assert report == {
+        **dict.fromkeys(("records", "acknowledged", "intact"), report["records"]),
         "damages": [],
         "lost": [],
     }
@@ -85,12 +85,12 @@ def test_a_changed_text_is_told_and_repaired(store: str, tmp_path: Path) -> None
     flip_text(tmp_path, 7)
     with pytest.raises(DamagedLog, match="Record 7 "):
         asyncio.run(register(store, record("x")))
-    found, code = show_log("log", "verify", "--store", store)
-    assert (code, found["intact"]) == (1, 6)
-    assert found["damages"] == [{"seq": 7, "problem": "has a wrong checksum"}]
-    assert [row["seq"] for row in found["lost"]] == list(range(7, found["records"] + 1))
-    last = {"seq": found["records"], "namespace": "", "subject": "orders", "version": 10, "schema_id": 10}
-    assert found["lost"][-1] == last
+    report, code = show_log("log", "verify", "--store", store)
+    assert (code, report["intact"]) == (1, 6)
+    assert report["damages"] == [{"seq": 7, "problem": "has a wrong checksum"}]
+    assert [row["seq"] for row in report["lost"]] == list(range(7, report["records"] + 1))
+    last = {"seq": report["records"], "namespace": "", "subject": "orders", "version": 10, "schema_id": 10}
+    assert report["lost"][-1] == last
     assert run("export", str(tmp_path / "a.gz"), "--store", store).exit_code == 2
     assert not (tmp_path / "a.gz").exists()
     done, code = show_log("log", "repair", "--store", store)
@@ -107,8 +107,8 @@ def test_a_store_of_the_release_before_is_examined_and_repaired(store: str, tmp_
     """It is read as it is."""
     flip_text(tmp_path, 7)
     change(tmp_path, "PRAGMA user_version = 2")
-    found, code = show_log("log", "verify", "--store", store)
-    assert (code, found["damages"]) == (1, [{"seq": 7, "problem": "has a wrong checksum"}])
+    report, code = show_log("log", "verify", "--store", store)
+    assert (code, report["damages"]) == (1, [{"seq": 7, "problem": "has a wrong checksum"}])
     done, code = show_log("log", "repair", "--store", store)
     assert (code, done["kept"]) == (0, 6)
     assert asyncio.run(register(store, record("x")))
@@ -120,9 +120,9 @@ def test_lost_records_are_told_and_skipped(store: str, tmp_path: Path) -> None:
     change(tmp_path, "DELETE FROM record WHERE seq > 8")
     with pytest.raises(DamagedLog, match=r"[23] records are lost"):
         asyncio.run(register(store, record("x")))
-    said = run("log", "verify", "--store", store)
-    assert said.exit_code == 1
-    assert "records stand before the first damage" in said.stdout
+    result = run("log", "verify", "--store", store)
+    assert result.exit_code == 1
+    assert "records stand before the first damage" in result.stdout
     done, _ = show_log("log", "repair", "--store", store, "--last-id", "50000")
     assert done["kept"] == 8
     assert asyncio.run(register(store, record("x"))) > [50_000]
@@ -131,8 +131,8 @@ def test_lost_records_are_told_and_skipped(store: str, tmp_path: Path) -> None:
 def test_a_record_in_its_neighbours_place(store: str, tmp_path: Path) -> None:
     """It has a checksum that fits nowhere else."""
     change(tmp_path, "UPDATE record SET stored = (SELECT stored FROM record WHERE seq = 5) WHERE seq = 4")
-    found, code = show_log("log", "verify", "--store", store)
-    assert (code, found["damages"][0]["seq"], found["intact"]) == (1, 4, 3)
+    report, code = show_log("log", "verify", "--store", store)
+    assert (code, report["damages"][0]["seq"], report["intact"]) == (1, 4, 3)
 
 
 async def test_a_backup_of_a_store_in_use(tmp_path: Path) -> None:
@@ -165,12 +165,12 @@ def test_an_imported_registry_is_a_restored_one(store: str, tmp_path: Path) -> N
     """An archive may be older than its registry: importing it is exact, and the first write skips ids."""
     archive = str(tmp_path / "a.zst")
     assert run("export", archive, "--store", store).exit_code == 0
-    (given,) = asyncio.run(register(store, record("later")))
+    (schema_id,) = asyncio.run(register(store, record("later")))
     other = f"sqlite:///{tmp_path}/other.db"
     for _ in range(2):
         assert run("import", archive, "--store", other).exit_code == 0
     assert run("import", archive, "--store", other, "--verify").exit_code == 0
-    assert asyncio.run(register(other, record("new"))) > [given + SKIPPED_SCHEMA_IDS // 2]
+    assert asyncio.run(register(other, record("new"))) > [schema_id + SKIPPED_SCHEMA_IDS // 2]
 
 
 def test_no_store_is_made(tmp_path: Path) -> None:
@@ -191,11 +191,11 @@ def test_pages_that_cannot_be_read(store: str, tmp_path: Path) -> None:
     assert page > first
     data[page * 4096 : (page + 1) * 4096] = b"\xa5" * 4096
     file.write_bytes(data)
-    found, code = show_log("log", "verify", "--store", store)
+    report, code = show_log("log", "verify", "--store", store)
     assert code == 1
-    assert {row["problem"] for row in found["damages"]} == {"is missing or cannot be read"}
+    assert {row["problem"] for row in report["damages"]} == {"is missing or cannot be read"}
     done, code = show_log("log", "repair", "--store", store)
-    assert (code, done["kept"]) == (0, found["intact"])
+    assert (code, done["kept"]) == (0, report["intact"])
     assert run("log", "verify", "--store", store).exit_code == 0
     assert asyncio.run(register(store, record("x"))) > [10 + SKIPPED_SCHEMA_IDS // 2]
 

@@ -66,8 +66,8 @@ def test_paragraphs_are_wrapped_between_words_on_a_terminal() -> None:
 def test_reasons_stand_under_one_another(monkeypatch: pytest.MonkeyPatch) -> None:
     """On a terminal further lines of a reason begin under its text, and no line has blanks at its end."""
     terminal = io.StringIO()
-    made = PlainConsole(file=terminal, force_terminal=True, width=40, color_system=None)
-    monkeypatch.setattr(output, "console", made)
+    console = PlainConsole(file=terminal, force_terminal=True, width=40, color_system=None)
+    monkeypatch.setattr(output, "console", console)
     print_reasons("The field has no default, so old records cannot be read.", "Give it one.", None)
     assert terminal.getvalue().splitlines() == [
         "    why: The field has no default, so",

@@ -20,8 +20,8 @@ def test_a_batch_in_one_line() -> None:
         replayed=True,
         seconds=2.0,
     )
-    said = pipeline.batch_line(batch, 12)
-    assert said.partition(" ")[2] == (
+    line = pipeline.batch_line(batch, 12)
+    assert line.partition(" ")[2] == (
         "batch 7: 1,200 rows (id 9: 499, id 10: 700, id –: 1), 3 dead letters, orders-value v2, 2.0 s, 602 records/s, "
         "12 behind Kafka, begun by an earlier run"
     )
@@ -39,8 +39,8 @@ def test_an_empty_batch_and_very_many_ids() -> None:
 def test_the_sums_of_a_run(capsys: pytest.CaptureFixture[str]) -> None:
     """All versions used are named, by subject; names that look like markup are texts."""
     pipeline.print_summary(PipelineReport(batches=2, rows=3, versions={"a-[red]value": (1, 2), "b-value": (4,)}))
-    said = capsys.readouterr().out
-    assert "2 batches, 3 rows, 0 dead letters, 0 tombstones; versions used: a-[red]value 1, 2; b-value 4" in said
+    summary = capsys.readouterr().out
+    assert "2 batches, 3 rows, 0 dead letters, 0 tombstones; versions used: a-[red]value 1, 2; b-value 4" in summary
 
 
 def test_every_change_of_a_table_is_said(capsys: pytest.CaptureFixture[str]) -> None:

@@ -73,6 +73,6 @@ def test_the_rate_of_a_job(capsys: Any) -> None:
     """At its end a job says how many records it read, and how quick."""
     answer = run_audit(session({}), "counting records", lambda: SimpleNamespace(records=61))
     assert answer.records == 61
-    said = capsys.readouterr().err
-    assert said.startswith("counting records: 61 records in 0.0 s, ")
-    assert said.endswith(" records/s\n")
+    line = capsys.readouterr().err
+    assert line.startswith("counting records: 61 records in 0.0 s, ")
+    assert line.endswith(" records/s\n")

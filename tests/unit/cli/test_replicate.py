@@ -51,8 +51,8 @@ def test_run_and_diff(pair: tuple[RegistryBox, RegistryBox]) -> None:
     assert invoke("diff", source.url, target.url, *scope).exit_code == 0
     for what, permanent in (("delete", False), ("remove (purged)", True)):
         source.client.delete_subject("cli-x", permanent=permanent)
-        told = invoke("diff", source.url, target.url, *scope, "--output", "json")
-        (row,) = json.loads(told.stdout)["differences"]
+        comparison = invoke("diff", source.url, target.url, *scope, "--output", "json")
+        (row,) = json.loads(comparison.stdout)["differences"]
         assert (row["what"], row["namespace"], row["subject"], row["version"]) == (what, "west", "cli-x", 1)
     source.client.register("cli-y", Schema('"int"'))
     target.client.register("cli-y", Schema('"bytes"'))
@@ -66,9 +66,9 @@ def test_a_server_is_told(pair: tuple[RegistryBox, RegistryBox]) -> None:
     source, target = pair
     source.client.register("told-x", Schema('"int"'))
     to = ["--registry", target.url]
-    made = invoke("create", "told", "--pull", source.url, "--subjects", "told-*", "--other-user", "u:secret", *to)
-    assert made.exit_code == 0, made.output
-    assert "secret" not in made.output
+    creation = invoke("create", "told", "--pull", source.url, "--subjects", "told-*", "--other-user", "u:secret", *to)
+    assert creation.exit_code == 0, creation.output
+    assert "secret" not in creation.output
     until = time.monotonic() + 120
     while "told-x" not in target.client.subjects() and time.monotonic() < until:
         time.sleep(0.05)
@@ -98,8 +98,8 @@ def test_a_polled_kind_is_run_compared_and_followed(pair: tuple[RegistryBox, Reg
     while "poll-y" not in target.client.subjects() and time.monotonic() < until:
         time.sleep(0.05)
     assert target.client.version("poll-y").text == '"long"'
-    shown = invoke("status", "polled", *to)
-    assert (shown.exit_code, "(xregistry)" in shown.stdout) == (0, True)
+    status = invoke("status", "polled", *to)
+    assert (status.exit_code, "(xregistry)" in status.stdout) == (0, True)
     assert invoke("delete", "polled", *to).exit_code == 0
 
 

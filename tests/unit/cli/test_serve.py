@@ -48,23 +48,23 @@ def test_a_port_that_is_taken() -> None:
         other.bind(("127.0.0.1", 0))
         other.listen()
         port = other.getsockname()[1]
-        said = refuse_start("--store", "sqlite:///new.db", "--port", str(port))
-    assert said == f"error: cannot listen on 127.0.0.1:{port}: Address already in use\n"
+        message = refuse_start("--store", "sqlite:///new.db", "--port", str(port))
+    assert message == f"error: cannot listen on 127.0.0.1:{port}: Address already in use\n"
     assert not Path("new.db").exists()
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "message"),
     [
         ("[servr]\nport = 1\n", "unknown table or key 'servr'; did you mean 'server'?"),
         ("port = 1\n", "unknown table or key 'port'"),
         ("[server]\nprot = 1\n", "unknown key 'prot' in [server]; did you mean 'port'?"),
     ],
 )
-def test_unknown_settings(text: str, said: str) -> None:
+def test_unknown_settings(text: str, message: str) -> None:
     """What a configuration file calls differently is not silently left out."""
     Path("stele.toml").write_text(text)
-    assert refuse_start() == f"error: settings: stele.toml: {said}\n"
+    assert refuse_start() == f"error: settings: stele.toml: {message}\n"
 
 
 def test_addresses_of_this_machine_alone() -> None:
@@ -75,8 +75,8 @@ def test_addresses_of_this_machine_alone() -> None:
 
 def test_strangers_are_asked_who_they_are() -> None:
     """An address that other machines reach is refused without authentication, also for the port of one dialect."""
-    said = refuse_start("--store", "memory:", "--port", "0", "--host", "0.0.0.0")
-    assert said == (
+    message = refuse_start("--store", "memory:", "--port", "0", "--host", "0.0.0.0")
+    assert message == (
         "error: 0.0.0.0 can be reached from other machines without authentication: set `authentication`, or"
         " `insecure` if something else keeps strangers out\n"
     )
@@ -85,7 +85,7 @@ def test_strangers_are_asked_who_they_are() -> None:
 
 
 @pytest.mark.parametrize(
-    ("flags", "said"),
+    ("flags", "message"),
     [
         (["--authentication", "basik"], "'basik' is none of none, basic, keys, oidc, mtls; did you mean 'basic'?"),
         (["--authentication", "cncf:basic"], "'cncf:basic' is about 'cncf', which has no port of its own (listen)"),
@@ -97,6 +97,6 @@ def test_strangers_are_asked_who_they_are() -> None:
         (["--tls-certificate", "none.pem"], "cannot use none.pem: No such file or directory"),
     ],
 )
-def test_authentication_that_cannot_be(flags: list[str], said: str) -> None:
+def test_authentication_that_cannot_be(flags: list[str], message: str) -> None:
     """A method that is unknown, excluded or lacks its settings ends the start with a sentence."""
-    assert said in refuse_start("--store", "memory:", "--port", "0", *flags)
+    assert message in refuse_start("--store", "memory:", "--port", "0", *flags)

@@ -30,10 +30,10 @@ def test_nothing_of_the_jvm_is_printed(monkeypatch: pytest.MonkeyPatch, capfd: p
 
     monkeypatch.setattr("stele.spark.session.local_session", start)
     start_spark("test")
-    said = capfd.readouterr().err.splitlines()
-    assert said[0] == "starting Spark …"
-    assert said[1].startswith("Spark runs after ")
-    assert len(said) == 2
+    lines = capfd.readouterr().err.splitlines()
+    assert lines[0] == "starting Spark …"
+    assert lines[1].startswith("Spark runs after ")
+    assert len(lines) == 2
     assert levels == ["OFF"]
     for name in ("SQLQueryContextLogger", "DataFrameQueryContextLogger"):
         assert PySparkLogger.getLogger(name).level == logging.CRITICAL

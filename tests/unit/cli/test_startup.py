@@ -32,8 +32,8 @@ def loaded_modules(banned: set[str], *arguments: str) -> list[str]:
     """Those of the banned modules that a command loads."""
     code = _RUN.replace("BANNED", repr(sorted(banned)))
     done = subprocess.run([sys.executable, "-c", code, *arguments], capture_output=True, text=True, check=True)
-    found: list[str] = json.loads(done.stderr)
-    return found
+    modules: list[str] = json.loads(done.stderr)
+    return modules
 
 
 def test_the_version_loads_nothing() -> None:

@@ -42,12 +42,12 @@ class Associating(Registry):
             return httpx.Response(404, text="no such route")
         _, _, namespace, topic = parts
         kinds = request.url.params.get_list("associationType")
-        found = [
+        associations = [
             {"subject": subject, "resourceName": topic, "associationType": kind, "frozen": False}
             for (cluster, name, kind), subject in self.rows.items()
             if name == topic and kind in kinds and namespace in {"-", cluster}
         ]
-        return httpx.Response(200, json=found)
+        return httpx.Response(200, json=associations)
 
     @property
     def client(self) -> SchemaRegistryClient:
@@ -148,8 +148,8 @@ def test_awaited() -> None:
                 AvroSerializer(client, ORDER, naming=AssociatedName("lkc-2"), auto_register=True)
             )
             await serialize({"id": 1}, topic="orders")
-            (found,) = await client.associations("orders", "lkc-2", types=["value"])
-            assert found == Association("other", resource_name="orders", association_type="value")
+            (association,) = await client.associations("orders", "lkc-2", types=["value"])
+            assert association == Association("other", resource_name="orders", association_type="value")
 
     asyncio.run(write())
     assert list(registry.subjects) == ["other"]

@@ -44,8 +44,8 @@ def registry() -> Registry:
 async def client(registry: Registry) -> AsyncIterator[AsyncSchemaRegistryClient]:
     """An awaited client of it."""
     transport = httpx.MockTransport(registry.handle)
-    async with AsyncSchemaRegistryClient("http://registry", transport=transport) as made:
-        yield made
+    async with AsyncSchemaRegistryClient("http://registry", transport=transport) as client:
+        yield client
 
 
 def blocking(registry: Registry) -> SchemaRegistryClient:
@@ -71,11 +71,11 @@ async def test_same_bytes(
     data = await AsyncSerializer(kind(client, schema, auto_register=True, id_in=id_in))(
         value, topic="orders", headers=ours
     )
-    asked = dict(registry.asked)
+    requests = dict(registry.asked)
     theirs: Headers = []
     other = Registry()
     assert kind(blocking(other), schema, auto_register=True, id_in=id_in)(value, topic="orders", headers=theirs) == data
-    assert (ours, asked) == (theirs, dict(other.asked))
+    assert (ours, requests) == (theirs, dict(other.asked))
     read = await AsyncDeserializer(Deserializer(client))(data, topic="orders", headers=ours)
     assert read == Deserializer(blocking(other))(data, topic="orders", headers=ours)
 

@@ -81,11 +81,11 @@ def answer(body: bytes, head: bytes = HEAD) -> Behaviour:
     return lambda connection: connection.sendall(head + b"Content-Length: %d\r\n\r\n" % len(body) + body)
 
 
-def hang_up(said: bytes) -> Behaviour:
+def hang_up(data: bytes) -> Behaviour:
     """Say something, and close the connection."""
 
     def behave(connection: socket.socket) -> None:
-        connection.sendall(said)
+        connection.sendall(data)
         connection.close()
 
     return behave
@@ -249,10 +249,10 @@ def test_another_server_has_its_chance() -> None:
 
 def test_outcome_of_a_deletion_that_was_too_slow_is_unknown() -> None:
     """It is not sent again: the server may have done it."""
-    seen = []
+    connections = []
 
     def drip(connection: socket.socket) -> None:
-        seen.append(connection)
+        connections.append(connection)
         send_forever(connection, HEAD, b"x: y\r\n", 0.05)
 
     with (
@@ -261,7 +261,7 @@ def test_outcome_of_a_deletion_that_was_too_slow_is_unknown() -> None:
         pytest.raises(RegistryUnreachable, match="whether it was deleted is unknown"),
     ):
         client.delete_subject("s")
-    assert len(seen) == 1
+    assert len(connections) == 1
 
 
 @pytest.mark.parametrize("name", ["answer without end", "compressed bomb", "dripping body", "deep lists"])

@@ -95,10 +95,10 @@ def test_typed_results(script: Script) -> None:
         "GET /subjects/s/versions/1",
         (200, {"subject": "s", "version": 1, "id": 7, "schema": "x", "references": [reference], "unheard": {"of": 1}}),
     )
-    found = script.client().version("s", 1)
-    assert (found.subject, found.version, found.id, found.text, found.schema_type) == ("s", 1, 7, "x", "AVRO")
-    assert found.references == (SchemaReference("r", "r", 1),)
-    assert found.as_schema() == Schema("x", "AVRO", found.references)
+    version = script.client().version("s", 1)
+    assert (version.subject, version.version, version.id, version.text, version.schema_type) == ("s", 1, 7, "x", "AVRO")
+    assert version.references == (SchemaReference("r", "r", 1),)
+    assert version.as_schema() == Schema("x", "AVRO", version.references)
 
 
 def test_id_is_filled_in(script: Script) -> None:

@@ -110,5 +110,5 @@ def test_errors_travel_between_processes() -> None:
 def test_bodies_of_all_makes_are_understood(status: int, body: Any, code: int, message: str) -> None:
     """Other vendors' and proxies' bodies give a code and a sentence too."""
     raw = body if isinstance(body, bytes) else msgspec.json.encode(body)
-    found = read_failure(raw, method="GET", url="u", status=status, subject="", version="", retry_after=None)
-    assert (found.error_code, found.message, found.body) == (code, message, raw)
+    error = read_failure(raw, method="GET", url="u", status=status, subject="", version="", retry_after=None)
+    assert (error.error_code, error.message, error.body) == (code, message, raw)

@@ -66,7 +66,7 @@ def test_retry_after_numbers(value: str, seconds: float | None) -> None:
 def test_retry_after_dates() -> None:
     """A date counts from now; one that has passed asks for nothing."""
     now = datetime.now(UTC)
-    found = parse_retry_after(format_datetime(now + timedelta(seconds=60), usegmt=True))
-    assert found is not None
-    assert 59 - (datetime.now(UTC) - now).total_seconds() <= found <= 60
+    seconds = parse_retry_after(format_datetime(now + timedelta(seconds=60), usegmt=True))
+    assert seconds is not None
+    assert 59 - (datetime.now(UTC) - now).total_seconds() <= seconds <= 60
     assert parse_retry_after(format_datetime(now - timedelta(seconds=60), usegmt=True)) == 0

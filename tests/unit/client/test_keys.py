@@ -14,18 +14,18 @@ from stele.errors import Conflict, DecodeError, NotFound, SteleError
 
 def test_requests() -> None:
     """Names are data in addresses, contexts and flags are parameters, and only what may change little is kept."""
-    asked = keys.kek("a/b", context=".c", deleted=True)
-    assert asked.target == "/dek-registry/v1/keks/a%2Fb?context=.c&deleted=true"
-    assert asked.cache_policy is CachePolicy.TTL
+    request = keys.kek("a/b", context=".c", deleted=True)
+    assert request.target == "/dek-registry/v1/keks/a%2Fb?context=.c&deleted=true"
+    assert request.cache_policy is CachePolicy.TTL
     assert keys.keks(subject_prefixes=("a b", "c"), limit=3).target == (
         "/dek-registry/v1/keks?subjectPrefix=a%20b&subjectPrefix=c&limit=3"
     )
     assert keys.dek("k", ":.c:s", "latest").target == (
         "/dek-registry/v1/keks/k/deks/%3A.c%3As/versions/-1?algorithm=AES256_GCM"
     )
-    made = keys.create_dek("k", "s", b"\0", version=2, algorithm="AES256_SIV")
-    assert made.body == b'{"subject":"s","version":2,"algorithm":"AES256_SIV","encryptedKeyMaterial":"AA=="}'
-    assert made.effect is Effect.WRITE
+    creation = keys.create_dek("k", "s", b"\0", version=2, algorithm="AES256_SIV")
+    assert creation.body == b'{"subject":"s","version":2,"algorithm":"AES256_SIV","encryptedKeyMaterial":"AA=="}'
+    assert creation.effect is Effect.WRITE
     assert b"Material" not in (keys.create_dek("k", "s").body or b"")
     assert keys.delete_dek("k", "s", permanent=True).effect is Effect.DELETE
     assert keys.update_kek("k", UpdateKekRequest(doc=None)).body == b'{"doc":null}'

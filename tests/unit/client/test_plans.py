@@ -56,8 +56,8 @@ def test_references_come_with_their_own_dependencies_first() -> None:
         old("b"): document("B", "c"),
         old("c"): document("C"),
     }
-    found = run(workflows.resolve(1), answers)
-    assert list(found.references.items()) == [("c", "C"), ("a", "A"), ("b", "B")]
+    resolved_schema = run(workflows.resolve(1), answers)
+    assert list(resolved_schema.references.items()) == [("c", "C"), ("a", "A"), ("b", "B")]
 
 
 def test_references_in_a_circle_end() -> None:
@@ -85,8 +85,8 @@ def test_a_context_is_kept_through_references() -> None:
         "/subjects/%3A.other%3Ab/versions/1?deleted=true": document("B", "c"),
         "/subjects/%3A.other%3Ac/versions/1?deleted=true": document("C"),
     }
-    found = run(workflows.resolve(1, context="team"), answers)
-    assert (set(found.references), found.context) == ({"a", "b", "c"}, "team")
+    resolved_schema = run(workflows.resolve(1, context="team"), answers)
+    assert (set(resolved_schema.references), resolved_schema.context) == ({"a", "b", "c"}, "team")
 
 
 def test_guids_need_no_context() -> None:
@@ -97,8 +97,12 @@ def test_guids_need_no_context() -> None:
 def test_a_schema_at_hand_is_resolved_without_being_registered() -> None:
     """Only its references are asked for."""
     schema = Schema("root", "JSON", (SchemaReference("a.json", "a", 1),))
-    found = run(workflows.resolve_schema(schema), {old("a"): document("A")})
-    assert (found.text, found.schema_type, found.references) == ("root", "JSON", {"a.json": "A"})
+    resolved_schema = run(workflows.resolve_schema(schema), {old("a"): document("A")})
+    assert (resolved_schema.text, resolved_schema.schema_type, resolved_schema.references) == (
+        "root",
+        "JSON",
+        {"a.json": "A"},
+    )
 
 
 @pytest.fixture
@@ -153,11 +157,11 @@ def test_texts_are_asked_for_until_all_came() -> None:
     """A hundred at a time, those an answer left out again; bytes that are no text arrive as they are."""
     names = [f"{number:064x}" for number in range(101)]
     plan = journal.schema_texts([*names, names[0]])
-    asked: list[list[str]] = []
+    batches: list[list[str]] = []
     request = plan.send(None)
 
     def reply(texts: list[dict[str, str]], omitted: list[str]) -> Any:
-        asked.append([pair.removeprefix("sha256=") for pair in request.query.split("&")])
+        batches.append([pair.removeprefix("sha256=") for pair in request.query.split("&")])
         return request.read(msgspec.json.encode({"texts": texts, "omitted": omitted}))
 
     request = plan.send(reply([{"sha256": names[0], "base64": "/w=="}], names[1:3]))
@@ -165,4 +169,4 @@ def test_texts_are_asked_for_until_all_came() -> None:
     with pytest.raises(StopIteration) as end:
         plan.send(reply([], []))
     assert end.value.value == {names[0]: b"\xff"}
-    assert asked == [names[:100], [*names[1:3], names[100]], names[1:2]]
+    assert batches == [names[:100], [*names[1:3], names[100]], names[1:2]]

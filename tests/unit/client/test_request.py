@@ -223,11 +223,11 @@ def test_null_is_the_same_as_nothing() -> None:
     names = ("doc", "kind", "mode", "type", "tags", "params", "expr", "onSuccess", "onFailure", "disabled")
     rules = {"domainRules": [{"name": "r", **dict.fromkeys(names)}], "migrationRules": None, "enableAt": None}
     answer = {"id": 3, "schema": "{}", "references": None, "metadata": {"tags": None}, "ruleSet": rules, "guid": None}
-    found = endpoints.version("s").read(msgspec.json.encode(answer))
-    assert found.rule_set == RuleSet(domain_rules=[Rule("r")])
-    assert (found.id, found.guid, found.references, found.metadata) == (3, "", (), Metadata())
+    version = endpoints.version("s").read(msgspec.json.encode(answer))
+    assert version.rule_set == RuleSet(domain_rules=[Rule("r")])
+    assert (version.id, version.guid, version.references, version.metadata) == (3, "", (), Metadata())
     config = settings.config("s").read(msgspec.json.encode({"compatibilityLevel": "FULL", "defaultRuleSet": rules}))
-    assert config.default_rule_set == found.rule_set
+    assert config.default_rule_set == version.rule_set
     for body in (b'[{"id": null}]', b'{"id": "x"}', b'{"references": [{"name": null}]}', b"[" * 100_000):
         with pytest.raises(msgspec.MsgspecError):
             endpoints.version("s").read(body)

@@ -72,8 +72,8 @@ class Registry:
                 return self._answer(int(schema_id)) if int(schema_id) <= len(self.schemas) else refusal(40403)
             case "GET", ["schemas", "ids", schema_id, "versions"]:
                 places = [(name, ids) for name, ids in self.subjects.items() if int(schema_id) in ids]
-                found = [{"subject": name, "version": ids.index(int(schema_id)) + 1} for name, ids in places]
-                return httpx.Response(200, json=found)
+                versions = [{"subject": name, "version": ids.index(int(schema_id)) + 1} for name, ids in places]
+                return httpx.Response(200, json=versions)
             case "GET", ["schemas", "guids", guid]:
                 return next(
                     (self._answer(number) for number in range(1, len(self.schemas) + 1) if guid_of(number) == guid),

@@ -74,8 +74,8 @@ def test_the_classes_work() -> None:
     order = module.Order(id=1, total=None, hash=b"", by={})
     assert (order.class_, order.state, order.note, order.tags) == ("it's", module.State.OPEN, None, [])
     assert module.Order.__doc__ == 'An "order" \\ of """ somebody.'
-    told = {field.name: field.type for field in dataclasses.fields(module.Order)}
-    assert told == {
+    field_types = {field.name: field.type for field in dataclasses.fields(module.Order)}
+    assert field_types == {
         "id": "int",
         "class_": "str",
         "state": "State",
@@ -104,8 +104,8 @@ def test_other_languages(schema_type: str, idl: str, path: str, annotation: str)
     files = get_compiler("python").compile(idl, schema_type)
     assert [name.lower() for name in files] == [path]
     module = load_module(files)
-    (made,) = (kind for kind in vars(module).values() if dataclasses.is_dataclass(kind))
-    assert [(field.name, field.type) for field in dataclasses.fields(made)] == [("a", annotation)]
+    (record_class,) = (kind for kind in vars(module).values() if dataclasses.is_dataclass(kind))
+    assert [(field.name, field.type) for field in dataclasses.fields(record_class)] == [("a", annotation)]
 
 
 names = st.text(min_size=1, max_size=8) | st.sampled_from(['"""', "'''", "\\", "a\nb", "import os", "é", "__init__"])

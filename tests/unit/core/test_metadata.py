@@ -72,9 +72,10 @@ def test_metadata_merge_by_key() -> None:
 
 def test_rule_sets_merge_by_name() -> None:
     """A rule of the second takes the place of its namesake, behind the rules that only the first has."""
-    kept, old, new = DataRule(name="a", type="X"), DataRule(name="b", type="X"), DataRule(name="b", type="Y")
+    other, old, new = DataRule(name="a", type="X"), DataRule(name="b", type="X"), DataRule(name="b", type="Y")
     merged = merge_rule_sets(
-        DataRuleSet(domain_rules=(old, kept), enable_at="ALL"), DataRuleSet(domain_rules=(new,), encoding_rules=(GOOD,))
+        DataRuleSet(domain_rules=(old, other), enable_at="ALL"),
+        DataRuleSet(domain_rules=(new,), encoding_rules=(GOOD,)),
     )
-    assert merged == DataRuleSet(domain_rules=(kept, new), encoding_rules=(GOOD,), enable_at="ALL")
+    assert merged == DataRuleSet(domain_rules=(other, new), encoding_rules=(GOOD,), enable_at="ALL")
     assert merge_rule_sets(None, DataRuleSet()) == DataRuleSet()

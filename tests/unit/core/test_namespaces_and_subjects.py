@@ -198,8 +198,8 @@ def test_a_pair_of_version_and_codec_has_one_encoding_for_ever() -> None:
     box.register(S, "a")
     box.register(S, "b")
     box.do(AddCodec(S, "gzip"))
-    asked = [(2, "gzip"), (1, ""), (2, "gzip"), (2, ""), (1, "")]
-    assert [box.do(AssignEncoding(S, *pair)) for pair in asked] == [cmd.EncodingOutcome(n) for n in (1, 2, 1, 3, 2)]
+    pairs = [(2, "gzip"), (1, ""), (2, "gzip"), (2, ""), (1, "")]
+    assert [box.do(AssignEncoding(S, *pair)) for pair in pairs] == [cmd.EncodingOutcome(n) for n in (1, 2, 1, 3, 2)]
     version, codec = queries.get_encoding(box.state, S, 1)
     assert (version.version_number, codec) == (2, "gzip")
     with pytest.raises(CodecNotFound):

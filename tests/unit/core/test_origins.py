@@ -46,9 +46,9 @@ def test_a_uri_names_one_document() -> None:
     assert run(state, register(A, 0, origin_uri="u:2")).version_number == 2, (
         "equal texts under two URIs are two versions"
     )
-    found = queries.find_version_by_origin(state, "u:1")
-    assert found is not None
-    assert found.version_number == 1
+    version = queries.find_version_by_origin(state, "u:1")
+    assert version is not None
+    assert version.version_number == 1
     run(state, cmd.DeleteVersion(A, 1))
     assert queries.find_version_by_origin(state, "u:1") is None
     with pytest.raises(AlreadyExists, match="deleted"):
@@ -64,8 +64,8 @@ def test_typed_equality_tells_media_types_apart() -> None:
     """A text is the same only with its media type; one that was stored without a media type has any."""
     state = State()
     for media_type, ordinal in (("a/a", 1), ("b/b", 2), ("a/a", 1), ("", 3), ("c/c", 3)):
-        asked = register(A, 0, media_type=media_type, equality=cmd.Equality.TEXT_AND_TYPE)
-        assert run(state, asked).version_number == ordinal, media_type
+        command = register(A, 0, media_type=media_type, equality=cmd.Equality.TEXT_AND_TYPE)
+        assert run(state, command).version_number == ordinal, media_type
 
 
 def test_a_registration_describes_its_subject() -> None:
@@ -98,9 +98,9 @@ def test_a_space_goes_with_its_subjects() -> None:
     again = run(state, register(A, 0))
     run(state, cmd.DeleteNamespace("ö", cmd.SubjectsPresent.END_INCARNATIONS))
     for uid in (first.uid, inner.uid, again.uid):
-        gone = queries.find_version_by_uid(state, uid)
-        assert gone is not None, "data written then can still be read"
-        assert gone.state is VersionState.ARCHIVED
+        version = queries.find_version_by_uid(state, uid)
+        assert version is not None, "data written then can still be read"
+        assert version.state is VersionState.ARCHIVED
     with pytest.raises(NamespaceNotFound):
         run(state, cmd.EndIncarnations("ö"))
     with pytest.raises(NotEmpty):

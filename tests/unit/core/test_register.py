@@ -99,9 +99,9 @@ def test_the_language_is_part_of_the_identity() -> None:
     assert (numbers(first), first.created, numbers(again), again.created) == ((2, 2), True, (2, 2), False)
     for name in ("avro", "json"):
         lane = SchemaKind(name, "")
-        found = queries.find_equal_version(box.state, S, doc("a").sha, NO_ATTACHMENTS, kind=lane)
-        assert found is not None
-        assert (found.kind, found.content.format) == (lane, name)
+        version = queries.find_equal_version(box.state, S, doc("a").sha, NO_ATTACHMENTS, kind=lane)
+        assert version is not None
+        assert (version.kind, version.content.format) == (lane, name)
     for state in (box.state, load_state(dump_state(box.state))):
         assert state is not None
         formats = {gid: row.content.format for gid, row in state.namespaces[""].schema_entries.items()}
@@ -235,12 +235,12 @@ def test_subjects_are_not_created_against_the_will() -> None:
 def test_lanes_are_numbered_side_by_side() -> None:
     """Ordinals run over the subject, lane numbers over each (format, type): the Pravega numbering."""
     box = Box()
-    found = []
+    numbering = []
     for text, type_name in [("a1", "A"), ("a2", "A"), ("b1", "B"), ("a3", "A"), ("b2", "B")]:
         box.do(RegisterSchema(S, doc(text, type_name=type_name), check=CompatibilityCheck.SKIP, defaults=NEVER_REUSE))
         version = queries.get_version(box.state, S, None)
-        found.append((version.version_number, version.kind.type, version.kind_version))
-    assert found == [(1, "A", 1), (2, "A", 2), (3, "B", 1), (4, "A", 3), (5, "B", 2)]
+        numbering.append((version.version_number, version.kind.type, version.kind_version))
+    assert numbering == [(1, "A", 1), (2, "A", 2), (3, "B", 1), (4, "A", 3), (5, "B", 2)]
     box.do(RegisterSchema(S, doc("j1", "json", "A"), check=CompatibilityCheck.SKIP))
     assert queries.get_version(box.state, S, 6).kind_version == 1, "another format is another lane"
 

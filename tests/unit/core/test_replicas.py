@@ -24,11 +24,11 @@ def importing() -> Box:
 def test_the_uid_is_kept() -> None:
     """The version has the uid that came with it, and is found by it."""
     box = importing()
-    made = box.register(S, '"a"', uid=UID, version_number=3, schema_id=9, origin_uri=URI)
-    assert (made.uid, made.version_number, made.schema_id) == (7, 3, 9)
-    found = queries.find_version_by_uid(box.state, 7)
-    assert found is not None
-    assert found.version_number == 3
+    registration = box.register(S, '"a"', uid=UID, version_number=3, schema_id=9, origin_uri=URI)
+    assert (registration.uid, registration.version_number, registration.schema_id) == (7, 3, 9)
+    version = queries.find_version_by_uid(box.state, 7)
+    assert version is not None
+    assert version.version_number == 3
 
 
 def test_only_while_importing() -> None:
@@ -64,6 +64,6 @@ def test_a_uri_may_come_again_with_another_uid() -> None:
     box.do(cmd.DeleteSubject(S, cmd.DeleteMode.END_INCARNATION))
     box.do(cmd.SetMode(SettingsLevel(*S), Mode.IMPORT))
     box.register(S, '"b"', uid=bytes(15) + b"\x08", version_number=1, schema_id=2, origin_uri=URI)
-    found = queries.find_version_by_origin(box.state, URI)
-    assert found is not None
-    assert (found.uid, found.state) == (8, VersionState.ACTIVE)
+    version = queries.find_version_by_origin(box.state, URI)
+    assert version is not None
+    assert (version.uid, version.state) == (8, VersionState.ACTIVE)

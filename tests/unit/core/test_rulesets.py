@@ -142,7 +142,7 @@ def test_doubt_weighs_what_the_setting_says() -> None:
     assert WhenUndecided.REFUSE.weigh_findings([doubt, proof]) == (doubt, proof)
     weighed = WhenUndecided.ALLOW.weigh_findings([doubt, proof])
     assert [finding.level for finding in weighed] == [Weight.WARNING, Weight.ERROR]
-    assert [Verdict.from_findings(found) for found in ([], weighed[:1], [doubt], [doubt, proof])] == [
+    assert [Verdict.from_findings(findings) for findings in ([], weighed[:1], [doubt], [doubt, proof])] == [
         Verdict.COMPATIBLE,
         Verdict.COMPATIBLE,
         Verdict.UNDECIDED,

@@ -23,18 +23,18 @@ def test_every_text_comes_back_until_it_is_dropped(drawn: list[list[tuple[bytes,
         handles = texts.pack_block([text for text, _ in batch], [tag for _, tag in batch])
         expected |= dict(zip(handles, batch, strict=True))
     assert len(texts) == len(expected)
-    gone = data.draw(st.sets(st.sampled_from(sorted(expected)))) if expected else set()
-    for handle in gone:
+    dropped_handles = data.draw(st.sets(st.sampled_from(sorted(expected)))) if expected else set()
+    for handle in dropped_handles:
         texts.drop_text(handle)
     blocks, *columns = texts.dump()
-    for held in (texts, PackedTexts.load(blocks, columns)):
+    for packed_texts in (texts, PackedTexts.load(blocks, columns)):
         for handle, (text, tag) in expected.items():
-            assert held.get_tag(handle) == tag
-            if handle in gone:
+            assert packed_texts.get_tag(handle) == tag
+            if handle in dropped_handles:
                 with pytest.raises(KeyError):
-                    held.get_text(handle)
+                    packed_texts.get_text(handle)
             else:
-                assert held.get_text(handle) == text
+                assert packed_texts.get_text(handle) == text
 
 
 def test_a_dropped_text_is_in_no_block() -> None:

@@ -81,10 +81,10 @@ def test_conditions() -> None:
     box = Box()
     none = SeenSubject(S)
     box.do(Transaction((RegisterSchema(S, doc("a")),), (SeenNamespace("n"),), (none,)))
-    seen = see_subject(box.state, none)
-    assert seen.uid is not None
-    box.do(Transaction((RegisterSchema(S, doc("b")),), subjects=(seen,)))
-    for stale in (none, seen):
+    subject = see_subject(box.state, none)
+    assert subject.uid is not None
+    box.do(Transaction((RegisterSchema(S, doc("b")),), subjects=(subject,)))
+    for stale in (none, subject):
         with pytest.raises(PreconditionFailed):
             box.do(Transaction((RegisterSchema(S, doc("c")),), subjects=(stale,)))
     box.do(cmd.CreateNamespace("n"))

@@ -274,23 +274,23 @@ def test_long_texts_still_compare() -> None:
 
 def test_paths_are_made_unique() -> None:
     """Two declarations of one path get two paths."""
-    made = OutlineBuilder()
-    assert [made.add_node("a", "x", {}), made.add_node("a", "x", {}), made.add_node("a", "x", {"k": ""})] == [
+    builder = OutlineBuilder()
+    assert [builder.add_node("a", "x", {}), builder.add_node("a", "x", {}), builder.add_node("a", "x", {"k": ""})] == [
         "a",
         "a#2",
         "a#3",
     ]
-    assert [node.attributes for node in made.nodes] == [{}, {}, {}]
+    assert [node.attributes for node in builder.nodes] == [{}, {}, {}]
 
 
 def test_long_names_end_an_outline() -> None:
     """What names multiply to is bounded as well: the outline ends, once, and says so."""
-    made = OutlineBuilder()
-    for _ in made.until_full(range(100)):
-        made.add_node("x" * (MAX_CHARACTERS // 10), "x", {})
-    assert [node.kind for node in made.nodes].count(TRUNCATED) == 1
-    assert made.nodes[-1].kind == TRUNCATED
-    assert len(made.nodes) < 13
+    builder = OutlineBuilder()
+    for _ in builder.until_full(range(100)):
+        builder.add_node("x" * (MAX_CHARACTERS // 10), "x", {})
+    assert [node.kind for node in builder.nodes].count(TRUNCATED) == 1
+    assert builder.nodes[-1].kind == TRUNCATED
+    assert len(builder.nodes) < 13
 
 
 _BIG: dict[str, Any] = {

@@ -142,10 +142,10 @@ def list_pointers(value: object, pointer: str = "") -> list[str]:
 def test_every_value_of_a_json_document_is_located(value: object, indent: int | None) -> None:
     """The scanner finds the pointers that a parser finds, at places where a value or its name begins."""
     text = json.dumps(value, indent=indent, ensure_ascii=False)
-    found = locate_values(text.encode())
-    assert sorted(found) == sorted(list_pointers(value))
+    positions = locate_values(text.encode())
+    assert sorted(positions) == sorted(list_pointers(value))
     lines = text.split("\n")
-    for pointer, (line, column) in found.items():
+    for pointer, (line, column) in positions.items():
         last = pointer.rpartition("/")[2].replace("~1", "/").replace("~0", "~")
         begins = lines[line - 1][column - 1 :]
         assert begins.startswith(json.dumps(last, ensure_ascii=False)) or begins[0] not in " ,:]}"

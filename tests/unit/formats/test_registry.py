@@ -15,10 +15,10 @@ from stele.formats.registry import GROUP, get_format, list_formats, reload_forma
 @pytest.fixture
 def entry_point_list(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[EntryPoint]]:
     """The entry points that the registry of formats sees."""
-    found: list[EntryPoint] = []
-    monkeypatch.setattr(registry, "entry_points", lambda group: found if group == "stele.formats" else [])
+    entry_points: list[EntryPoint] = []
+    monkeypatch.setattr(registry, "entry_points", lambda group: entry_points if group == "stele.formats" else [])
     reload_formats()
-    yield found
+    yield entry_points
     reload_formats()
 
 

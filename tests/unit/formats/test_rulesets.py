@@ -34,21 +34,21 @@ BOTH = Rulesets("f", make_ruleset("x@1"), make_ruleset("x@2"), make_ruleset("buf
 
 
 @pytest.mark.parametrize(
-    ("asked", "found"),
+    ("name", "expected"),
     [("", "x@2"), ("x", "x@2"), ("x@1", "x@1"), ("x@2", "x@2"), ("buf:Y", "buf:Y@3"), ("buf:Y@3", "buf:Y@3")],
 )
-def test_names_find_versions(asked: str, found: str) -> None:
+def test_names_find_versions(name: str, expected: str) -> None:
     """No name is the newest of the default, a bare name its newest, a full name itself; the rules are those asked."""
-    assert BOTH.find_ruleset(asked).name == found
-    assert BOTH.check("r", "w", asked) == [Finding(found, "r<w")]
-    assert rulesets.newest_ruleset(make_format(*BOTH.names), asked) == found
+    assert BOTH.find_ruleset(name).name == expected
+    assert BOTH.check("r", "w", name) == [Finding(expected, "r<w")]
+    assert rulesets.newest_ruleset(make_format(*BOTH.names), name) == expected
 
 
-@pytest.mark.parametrize("asked", ["z", "x@3", "buf:Y@1", "x@", "X"])
-def test_an_unknown_one_is_refused_with_what_there_is(asked: str) -> None:
+@pytest.mark.parametrize("name", ["z", "x@3", "buf:Y@1", "x@", "X"])
+def test_an_unknown_one_is_refused_with_what_there_is(name: str) -> None:
     """The error lists the full names, or says what a name looks like."""
     with pytest.raises(UnknownRuleset, match=r"x@1, x@2, buf:Y@3|NAME@VERSION"):
-        BOTH.find_ruleset(asked)
+        BOTH.find_ruleset(name)
 
 
 @pytest.mark.parametrize("names", [("x@1", "x@1"), ("x",), ("x@1", "y")])

@@ -58,8 +58,8 @@ def write_log_archive(path: Path, log: MemoryLog) -> Path:
 
 def restore_archive(path: Path, log: MemoryLog) -> Restoration:
     """What restoring an archive says."""
-    with archive.open_archive(path) as found:
-        return asyncio.run(found.restore(log))
+    with archive.open_archive(path) as log_archive:
+        return asyncio.run(log_archive.restore(log))
 
 
 @pytest.mark.parametrize("name", ["a.gz", "a.zst"])
@@ -71,9 +71,9 @@ def test_a_log_comes_back(tmp_path: Path, name: str) -> None:
     assert records_of(other) == records_of(log)
     assert write_log_archive(tmp_path / f"b{name}", other).read_bytes() == path.read_bytes()
     assert restore_archive(path, other) == Restoration(7, 0, 0, 0)
-    with archive.open_archive(path) as found:
-        assert found.contents.records == 7
-        assert sorted(found.levels()) == [":.c:nobody", "t"]
+    with archive.open_archive(path) as log_archive:
+        assert log_archive.contents.records == 7
+        assert sorted(log_archive.levels()) == [":.c:nobody", "t"]
 
 
 @pytest.mark.parametrize("there", range(8))
@@ -94,10 +94,10 @@ def test_a_store_that_went_on(tmp_path: Path) -> None:
     assert restore_archive(path, ahead) == Restoration(3, 0, 0, 4)
     assert records_of(ahead) == before
     own = log_of(STEPS[0], lambda box: box.register(T, "other"))
-    kept = records_of(own)
+    own_records = records_of(own)
     with pytest.raises(OwnHistory, match="its record 2"):
         restore_archive(path, own)
-    assert records_of(own) == kept
+    assert records_of(own) == own_records
 
 
 class _Meddled(MemoryLog):
@@ -121,8 +121,8 @@ def test_purged_texts_go_everywhere(tmp_path: Path) -> None:
     first, full = log_of(*STEPS[:2]), log_of(*STEPS[:2], lambda box: box.purge(T))
     purged = MemoryLog()
     rows = [decode_record(row) for row in records_of(full)]
-    gone = next(event.sha for event in rows[1].events if isinstance(event, VersionRegistered))
-    asyncio.run(purged.append(0, [encode_record(redact_texts(row, frozenset({gone}))) for row in rows]))
+    purged_sha = next(event.sha for event in rows[1].events if isinstance(event, VersionRegistered))
+    asyncio.run(purged.append(0, [encode_record(redact_texts(row, frozenset({purged_sha}))) for row in rows]))
     other = MemoryLog()
     restore_archive(write_log_archive(tmp_path / "a.gz", first), other)
 
@@ -136,7 +136,7 @@ def test_purged_texts_go_everywhere(tmp_path: Path) -> None:
     assert stored is not None
     state = load_state(stored[1])
     assert state is not None
-    assert (state.seq, gone in state.contents) == (3, False)
+    assert (state.seq, purged_sha in state.contents) == (3, False)
 
 
 def test_every_byte_of_an_archive_counts(tmp_path: Path) -> None:

@@ -22,13 +22,13 @@ def test_targets_come_first(data: st.DataObject) -> None:
     for place, name in enumerate(names):
         targets = data.draw(st.sets(st.sampled_from(names[:place]), max_size=3)) if place else set()
         rows.append(row(name, 1, place + 1, "", *((target, 1) for target in sorted(targets)), ("elsewhere", 9)))
-    found = sort_by_dependency(data.draw(st.permutations(rows)))
-    assert sorted(found, key=lambda r: r.key) == sorted(rows, key=lambda r: r.key)
+    order = sort_by_dependency(data.draw(st.permutations(rows)))
+    assert sorted(order, key=lambda r: r.key) == sorted(rows, key=lambda r: r.key)
     seen: set[tuple[str, int]] = set()
-    for version in found:
+    for version in order:
         assert all(target in seen for target in version.referenced_keys() if target[0] != "elsewhere")
         seen.add(version.key)
-    assert sort_by_dependency(reversed(found)) == found
+    assert sort_by_dependency(reversed(order)) == order
 
 
 def test_long_chains() -> None:
@@ -53,9 +53,9 @@ def test_circles(rows: list[DumpVersion]) -> None:
     """A circle of references is an error that shows it and says where one of its members was read."""
     with pytest.raises(InvalidRequest, match=r"^line [0-9]: references go in a circle: ") as caught:
         sort_by_dependency(rows, lambda key: f"line {key[1]}")
-    shown = str(caught.value).split(": ", 2)[2].split(" → ")
-    assert shown[0] == shown[-1]
-    assert set(shown) <= {"a version 1", "b version 2"}
+    circle = str(caught.value).split(": ", 2)[2].split(" → ")
+    assert circle[0] == circle[-1]
+    assert set(circle) <= {"a version 1", "b version 2"}
 
 
 def test_names_of_contexts() -> None:

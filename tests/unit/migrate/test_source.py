@@ -122,13 +122,13 @@ def test_many_pages(monkeypatch: pytest.MonkeyPatch) -> None:
         offsets.append(offset)
         return 200, rows[offset : offset + int(request.url.params["limit"])]
 
-    told: list[tuple[str, int, int | None]] = []
+    progress: list[tuple[str, int, int | None]] = []
     dump = registry_reader.read_registry(
-        client(answer_page), lambda verb, done, total: told.append((verb, done, total))
+        client(answer_page), lambda verb, done, total: progress.append((verb, done, total))
     )
     assert len(dump.versions) == 8
     assert offsets == [0, 3, 6, 0, 3, 6]
-    assert told[:3] == [("listed", 3, None), ("listed", 6, None), ("listed", 8, None)]
+    assert progress[:3] == [("listed", 3, None), ("listed", 6, None), ("listed", 8, None)]
 
 
 @pytest.mark.parametrize("most", [1, 2, 4, 7, 8])
@@ -143,8 +143,8 @@ def test_pages_shorter_than_asked_for(most: int) -> None:
         return 200, rows[offset : offset + most]
 
     with client(answer_page) as source:
-        found = registry_reader._list_versions(source, deleted=True, progress=lambda *_: None)
-    assert [row.version for row in found] == list(range(1, 8))
+        versions = registry_reader._list_versions(source, deleted=True, progress=lambda *_: None)
+    assert [row.version for row in versions] == list(range(1, 8))
 
 
 def test_a_silent_server() -> None:

@@ -124,10 +124,10 @@ def test_keys_and_associations() -> None:
         (dek, {"encryptedKeyMaterial": "m"}),
         ({**dek, "version": 2}, {"encryptedKeyMaterial": "n"}),
     ]
-    beside = fold_records(*pairs).extras
-    assert [(row.kms_props, row.deleted) for row in beside.keks] == [({"secret": "t"}, True)]
-    assert [(row.version, row.encrypted_key_material) for row in beside.deks] == [(1, "m"), (2, "n")]
-    assert [(row.guid, row.resource_id, row.frozen) for row in beside.associations] == [("g", "", True)]
+    extras = fold_records(*pairs).extras
+    assert [(row.kms_props, row.deleted) for row in extras.keks] == [({"secret": "t"}, True)]
+    assert [(row.version, row.encrypted_key_material) for row in extras.deks] == [(1, "m"), (2, "n")]
+    assert [(row.guid, row.resource_id, row.frozen) for row in extras.associations] == [("g", "", True)]
     less = fold_records(*pairs, (dek, None), (association, None)).extras
     assert (len(less.keks), [row.version for row in less.deks], less.associations) == (1, [2], ())
 

@@ -32,7 +32,7 @@ from stele.pictures import (
     tabulate_lifelines,
     tabulate_matrix,
 )
-from stele.pictures.svg import Kept, clean_text, measure_columns, shorten
+from stele.pictures.svg import KeptPart, clean_text, measure_columns, shorten
 from stele.pictures.table import print_day, take_rows
 from stele.protocol.history import CompatibilityMatrix, FieldLifeline, FieldLifelines, FieldSpan, Neighbourhood
 
@@ -71,8 +71,8 @@ def test_names_are_shown_as_text(kind: str) -> None:
         root = ET.fromstring(text)
         assert not list(root.iter(f"{SVG}script"))
         assert "\u202e" not in text
-        shown = [element.text or "" for element in root.iter(f"{SVG}text")]
-        assert max(map(len, shown)) < 100
+        labels = [element.text or "" for element in root.iter(f"{SVG}text")]
+        assert max(map(len, labels)) < 100
         assert root.findtext(f"{SVG}title")
 
 
@@ -228,8 +228,8 @@ def test_texts_are_cut_by_columns() -> None:
     """Wide letters count twice, and either end, or both, may stay."""
     assert shorten("abcdef", 6) == "abcdef"
     assert shorten("abcdef", 4) == "abc…"
-    assert shorten("abcdef", 4, Kept.END) == "…def"
-    assert shorten("abcdefghij", 6, Kept.BOTH) == "ab…hij"
+    assert shorten("abcdef", 4, KeptPart.END) == "…def"
+    assert shorten("abcdefghij", 6, KeptPart.BOTH) == "ab…hij"
     assert shorten("版本版本", 5) == "版本…"
     assert measure_columns("版a") == 3
     assert clean_text("a\u202eb\x00") == "a⟨U+202E⟩b\ufffd"

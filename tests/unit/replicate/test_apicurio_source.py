@@ -97,17 +97,17 @@ class ApicurioDouble:
 
     def _list(self, rows: list[dict[str, Any]], query: httpx.QueryParams) -> httpx.Response:
         group = query.get("groupId")
-        found = [row for row in rows if group in (None, row.get("groupId", "default"))]
-        found.sort(key=lambda row: row[query["orderby"]], reverse=query["order"] == "desc")
+        versions = [row for row in rows if group in (None, row.get("groupId", "default"))]
+        versions.sort(key=lambda row: row[query["orderby"]], reverse=query["order"] == "desc")
         start, limit = int(query.get("offset", 0)), int(query["limit"])
-        return httpx.Response(200, json={"count": len(found), "versions": found[start : start + limit]})
+        return httpx.Response(200, json={"count": len(versions), "versions": versions[start : start + limit]})
 
 
 @pytest.fixture(scope="module")
 def box() -> Iterator[RegistryBox]:
     """The target."""
-    with registry(public_url="http://b.example") as found:
-        yield found
+    with registry(public_url="http://b.example") as target:
+        yield target
 
 
 @pytest.fixture

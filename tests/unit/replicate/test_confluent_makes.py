@@ -68,10 +68,10 @@ class OtherMake(httpx.BaseTransport):
         answer = self._inner.handle_request(httpx.Request(request.method, url, headers=headers, content=request.read()))
         body = answer.read()
         self.asked.append((request.url.path, len(body), answer.status_code))
-        kept = {"content-type": answer.headers.get("content-type", "")}
+        response_headers = {"content-type": answer.headers.get("content-type", "")}
         if self._has_tags:
-            kept["etag"] = answer.headers.get("etag", "")
-        return httpx.Response(answer.status_code, headers=kept, content=body, request=request)
+            response_headers["etag"] = answer.headers.get("etag", "")
+        return httpx.Response(answer.status_code, headers=response_headers, content=body, request=request)
 
 
 def karapace(box: RegistryBox, *more: str) -> OtherMake:

@@ -162,8 +162,8 @@ def test_a_plain_server_is_enough(b: RegistryBox) -> None:
     replicator = Replicator(source, SteleRegistry(HttpApi(b.client), b.url))
     assert replicator.synchronize().registered == 1
     assert b.client.subjects() == [":.contoso.erp:order"]
-    found = b.client.version(":.contoso.erp:order")
-    assert (found.text, found.version, found.schema_type) == ('{ "type": "object" }', 1, "JSON")
+    version = b.client.version(":.contoso.erp:order")
+    assert (version.text, version.version, version.schema_type) == ('{ "type": "object" }', 1, "JSON")
     assert replicator.synchronize().same == 1
     row = replicator.target.read_there(None, ())[0]
     assert source.find_fates([row]) == {}

@@ -69,8 +69,8 @@ def test_new_and_removed_files(folder: Path) -> None:
 def test_the_earlier_version_has_its_own_references(folder: Path) -> None:
     """A change in a referred file is found in the file that refers to it."""
     (folder / "schemas/money.avsc").write_text(MONEY.replace("long", "string"))
-    found = {report["file"]: report["outcome"] for report in reports("schemas", "--against", ".git#main")}
-    assert found == {"schemas/money.avsc": "failed", "schemas/order.avsc": "failed"}
+    outcomes = {report["file"]: report["outcome"] for report in reports("schemas", "--against", ".git#main")}
+    assert outcomes == {"schemas/money.avsc": "failed", "schemas/order.avsc": "failed"}
 
 
 def test_findings_in_the_earlier_schema_are_placed_in_the_new_one(folder: Path) -> None:
@@ -109,7 +109,7 @@ def test_a_broken_reference_is_named_once(folder: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("arguments", "said"),
+    ("arguments", "message"),
     [
         ((), "name a schema file or a folder"),
         (("schemas", "--against", ".git#nosuch"), "no branch, tag or commit 'nosuch'"),
@@ -121,10 +121,10 @@ def test_a_broken_reference_is_named_once(folder: Path) -> None:
         (("schemas/order.avsc", "--policy", "SIDEWAYS"), "SIDEWAYS"),
     ],
 )
-def test_invalid_arguments(folder: Path, arguments: tuple[str, ...], said: str) -> None:
+def test_invalid_arguments(folder: Path, arguments: tuple[str, ...], message: str) -> None:
     """A question without sense ends with 2 and one sentence."""
     done = check(*arguments)
-    assert (done.exit_code, said in done.stderr.replace("\n", " ")) == (2, True), done.stderr
+    assert (done.exit_code, message in done.stderr.replace("\n", " ")) == (2, True), done.stderr
 
 
 def test_a_file_outside_the_repository(folder: Path, tmp_path_factory: pytest.TempPathFactory) -> None:
@@ -138,8 +138,8 @@ def test_files_that_are_no_schemas_are_left_alone(folder: Path) -> None:
     """Of JSON files only those that name a `$schema` count, and none in a hidden folder."""
     write_files(folder, {"schemas/package.json": "{}", "schemas/.cache/x.avsc": "{", "schemas/binary.txt": "\0"})
     write_files(folder, {"schemas/s.json": '{"$schema": "http://json-schema.org/draft-07/schema#"}'})
-    found = [report["file"] for report in reports("schemas", "--allow-first")]
-    assert found == ["schemas/money.avsc", "schemas/order.avsc", "schemas/s.json"]
+    files = [report["file"] for report in reports("schemas", "--allow-first")]
+    assert files == ["schemas/money.avsc", "schemas/order.avsc", "schemas/s.json"]
 
 
 def test_people_see_twenty_findings(tmp_path: Path) -> None:
@@ -171,8 +171,8 @@ def test_differences_to_a_commit(folder: Path) -> None:
     for words in (["schemas"], ["schemas/order.avsc"]):
         done = RUN.invoke(app, ["diff", *words, "--against", ".git#main"])
         assert (done.exit_code, "+ shop.Order.note field string" in done.stdout) == (1, True), done.output
-    found = json.loads(RUN.invoke(app, ["diff", "schemas", "--against", ".git#main", "-o", "json"]).stdout)
-    assert [len(answer["changes"]) for answer in found] == [0, 1]
+    answers = json.loads(RUN.invoke(app, ["diff", "schemas", "--against", ".git#main", "-o", "json"]).stdout)
+    assert [len(answer["changes"]) for answer in answers] == [0, 1]
     (folder / "new.avsc").write_text(MONEY)
     for wrong in (["new.avsc", "--against", ".git#main"], ["new.avsc"], ["a", "b", "--against", "c"]):
         assert RUN.invoke(app, ["diff", *wrong]).exit_code == 2

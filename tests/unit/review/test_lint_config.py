@@ -31,8 +31,8 @@ def lint(*arguments: str) -> Result:
 
 def rules(*arguments: str) -> dict[str, list[tuple[str, str]]]:
     """(rule, level) of the findings, by file."""
-    found = json.loads(lint(*arguments, "-o", "json").stdout)
-    return {each["file"]: [(finding["rule"], finding["level"]) for finding in each["findings"]] for each in found}
+    reports = json.loads(lint(*arguments, "-o", "json").stdout)
+    return {each["file"]: [(finding["rule"], finding["level"]) for finding in each["findings"]] for each in reports}
 
 
 def test_documentation_is_not_demanded(folder: Path) -> None:
@@ -74,7 +74,7 @@ def test_what_fails(folder: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("config", "said"),
+    ("config", "message"),
     [
         ("[lint]\nselct = []", "selct"),
         ('[lint]\nselect = ["NO_SUCH"]', "NO_SUCH"),
@@ -82,8 +82,8 @@ def test_what_fails(folder: Path) -> None:
         ("[lint", "stele-lint.toml"),
     ],
 )
-def test_wrong_configurations(folder: Path, config: str, said: str) -> None:
+def test_wrong_configurations(folder: Path, config: str, message: str) -> None:
     """Unknown keys, rules and weights are errors that name the file or the word."""
     write_files(folder, {"stele-lint.toml": config})
     done = lint("a.avsc")
-    assert (done.exit_code, said in done.stderr) == (2, True), done.stderr
+    assert (done.exit_code, message in done.stderr) == (2, True), done.stderr

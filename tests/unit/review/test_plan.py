@@ -28,8 +28,8 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, stele_registry: Regi
 @pytest.fixture
 def client(stele_registry: RegistryBox) -> Iterator[SchemaRegistryClient]:
     """A client of the registry that remembers nothing."""
-    with SchemaRegistryClient(stele_registry.url, cache_size=1, cache_ttl=0.0) as made:
-        yield made
+    with SchemaRegistryClient(stele_registry.url, cache_size=1, cache_ttl=0.0) as registry_client:
+        yield registry_client
 
 
 def run(*arguments: str) -> Result:
@@ -52,8 +52,8 @@ def test_once(folder: Path, client: SchemaRegistryClient) -> None:
     assert client.subjects() == []
     done = run("apply", str(folder))
     assert done.exit_code == 0, done.output
-    found = client.version("orders-value")
-    assert [(each.name, each.subject, each.version) for each in found.references] == [("shop.Money", "money", 1)]
+    version = client.version("orders-value")
+    assert [(each.name, each.subject, each.version) for each in version.references] == [("shop.Money", "money", 1)]
     assert client.config("money").compatibility_level == "FULL"
     assert client.config("orders-value").compatibility_level == "BACKWARD_TRANSITIVE"
     again = run("apply", str(folder))
@@ -125,13 +125,13 @@ def test_exact_policies_and_rulesets(folder: Path) -> None:
     write_files(folder, {"schemas.toml": f'[subjects.money]\nfile = "money.avsc"\n{table}'})
     (folder / "order.avsc").unlink()
     assert run("apply", str(folder)).exit_code == 0
-    shown = json.loads(run("policy", "show", "money", "-o", "json").stdout)
-    assert (shown["policy"]["checkers"], shown["own"]["ruleset"]) == (["lint:NAMING"], "avro")
+    result = json.loads(run("policy", "show", "money", "-o", "json").stdout)
+    assert (result["policy"]["checkers"], result["own"]["ruleset"]) == (["lint:NAMING"], "avro")
     assert run("apply", str(folder)).stdout == "nothing to change\n"
     write_files(folder, {"schemas.toml": '[subjects.money]\nfile = "money.avsc"\ncompatibility = "FULL"\n'})
     assert run("apply", str(folder)).exit_code == 0
-    shown = json.loads(run("policy", "show", "money", "-o", "json").stdout)
-    assert (shown["name"], shown["own"]["ruleset"]) == ("FULL", "avro")
+    result = json.loads(run("policy", "show", "money", "-o", "json").stdout)
+    assert (result["name"], result["own"]["ruleset"]) == ("FULL", "avro")
 
 
 def test_a_folder_without_a_manifest(tmp_path: Path, folder: Path, client: SchemaRegistryClient) -> None:
@@ -144,8 +144,8 @@ def test_a_folder_without_a_manifest(tmp_path: Path, folder: Path, client: Schem
         },
     )
     assert run("apply", str(plain)).exit_code == 0
-    found = client.version("shop/order")
-    assert found.references == (SchemaReference("shop/money.proto", "shop/money", 1),)
+    version = client.version("shop/order")
+    assert version.references == (SchemaReference("shop/money.proto", "shop/money", 1),)
 
 
 def test_a_folder_is_registered_in_one_step(folder: Path, client: SchemaRegistryClient) -> None:
@@ -175,9 +175,9 @@ def test_a_file_of_several_types_is_split(folder: Path, client: SchemaRegistryCl
     assert done.stdout.splitlines() == [
         f"{name}: registered version 1" for name in ("shop.Money", "shop.Placed", "shop.Paid", "events-value")
     ]
-    found = client.version("events-value")
-    assert json.loads(found.text) == ["shop.Placed", "shop.Paid"]
-    assert [each.subject for each in found.references] == ["shop.Placed", "shop.Paid"]
+    version = client.version("events-value")
+    assert json.loads(version.text) == ["shop.Placed", "shop.Paid"]
+    assert [each.subject for each in version.references] == ["shop.Placed", "shop.Paid"]
     assert client.version("shop.Paid").references == (SchemaReference("shop.Money", "shop.Money", 1),)
     assert run(*words).stdout == "nothing to change\n"
     file.write_text(EVENTS.replace('"name": "sum"', '"name": "amount"'))
@@ -219,7 +219,7 @@ def test_references_named_by_hand(folder: Path, client: SchemaRegistryClient) ->
 
 
 @pytest.mark.parametrize(
-    ("manifest", "said"),
+    ("manifest", "message"),
     [
         ("[subjects.x]\nfil = 'order.avsc'", "fil"),
         ("[subjects.x]\nfile = 'nosuch.avsc'", "there is no file 'nosuch.avsc'"),
@@ -229,11 +229,11 @@ def test_references_named_by_hand(folder: Path, client: SchemaRegistryClient) ->
         ("[subjects.x]\nfile = 'order.avsc'", "money.avsc is needed by another file and belongs to no subject"),
     ],
 )
-def test_wrong_manifests(folder: Path, manifest: str, said: str) -> None:
+def test_wrong_manifests(folder: Path, manifest: str, message: str) -> None:
     """A manifest with an error is named with the error; nothing is sent."""
     write_files(folder, {"schemas.toml": manifest})
     done = run("plan", str(folder))
-    assert (done.exit_code, said in done.stderr) == (2, True), done.stderr
+    assert (done.exit_code, message in done.stderr) == (2, True), done.stderr
 
 
 def test_circles_are_named(folder: Path) -> None:

@@ -36,11 +36,11 @@ class Node:
     """A node of a registry where the header `user` says who asks."""
 
     def __init__(self, registry: Registry, **settings: Any) -> None:
-        given = {"access": "deny", "super_users": ("user:root",), **settings}
-        made = ServerSettings(**given)
+        values = {"access": "deny", "super_users": ("user:root",), **settings}
+        server_settings = ServerSettings(**values)
         self.registry = registry
-        self.access = registry.access = make_access(registry, made)
-        self.front = build_dispatcher(registry, made, Metrics())
+        self.access = registry.access = make_access(registry, server_settings)
+        self.front = build_dispatcher(registry, server_settings, Metrics())
         self.front._authenticator = HeaderAuthenticator(
             lambda headers: Principal(dict(headers).get(b"user", b"").decode())
         )
@@ -244,8 +244,8 @@ async def test_a_file_of_rules_is_read_again_when_it_changes(tmp_path: Path) -> 
     file.write_text(f"# for the team\n{READER}\n")
     registry = await Registry.open(MemoryLog(MemoryStore()))
     node = Node(registry, access_rules=str(file))
-    asked = (frozenset({"user:ann"}), Operation.READ, Resource(ResourceType.SUBJECT, "", "orders"))
-    assert node.access.rules.decide(*asked).allowed
+    request = (frozenset({"user:ann"}), Operation.READ, Resource(ResourceType.SUBJECT, "", "orders"))
+    assert node.access.rules.decide(*request).allowed
     with pytest.raises(Conflict, match=r"rules\.txt"):
         await remove_rule(registry, parse_rule(READER))
     file.write_text("allow user:ann readder subject orders\n")
@@ -254,10 +254,10 @@ async def test_a_file_of_rules_is_read_again_when_it_changes(tmp_path: Path) -> 
         node.access.read_files()
         node.access.read_files()
     assert [row["log_level"] for row in logs] == ["error"]
-    assert node.access.rules.decide(*asked).allowed
+    assert node.access.rules.decide(*request).allowed
     file.write_text("")
     node.access.read_files()
-    assert not node.access.rules.decide(*asked).allowed
+    assert not node.access.rules.decide(*request).allowed
     os.remove(file)
     with pytest.raises(InvalidRequest):
         Node(registry, access_rules=str(file))

@@ -57,9 +57,9 @@ class Client:
     def count_hits(self) -> int:
         """How many cached answers were given so far."""
         text = self.metrics.render_metrics(self._registry)[0].decode()
-        found = re.search(r"^stele_answer_cache_hits_total (\S+)$", text, re.MULTILINE)
-        assert found is not None
-        return int(float(found[1]))
+        match = re.search(r"^stele_answer_cache_hits_total (\S+)$", text, re.MULTILINE)
+        assert match is not None
+        return int(float(match[1]))
 
     async def ask(self, method: str, path: str, body: Any = None, **headers: str) -> tuple[bool, httpx.Response]:
         """Whether the cache knew the answer, and the answer."""
@@ -74,8 +74,8 @@ class Client:
         request = self._http.build_request(method, path, json=body)
         headers = [(name.lower(), value) for name, value in request.headers.raw]
         place = ("http", None)  # what httpx says
-        found = ReceivedRequest(method, path.encode(), headers, request.content, place, "registry", "127.0.0.2")  # type: ignore[arg-type]
-        return self.front.find_answer_at_once(found)
+        incoming = ReceivedRequest(method, path.encode(), headers, request.content, place, "registry", "127.0.0.2")  # type: ignore[arg-type]
+        return self.front.find_answer_at_once(incoming)
 
     async def register(self, subject: str, doc: str = "", **more: Any) -> tuple[bool, httpx.Response]:
         """Register a version."""
@@ -162,8 +162,8 @@ async def test_a_schema_by_id_lasts_until_a_purge(registry: Registry) -> None:
     await client.ask("DELETE", "/subjects/a")
     await client.expect("/schemas/ids/1", known=True)
     await client.ask("DELETE", "/subjects/a?permanent=true")
-    hit, gone = await client.ask("GET", "/schemas/ids/1")
-    assert (hit, gone.status_code) == (False, 404)
+    hit, response = await client.ask("GET", "/schemas/ids/1")
+    assert (hit, response.status_code) == (False, 404)
 
 
 async def test_a_schema_that_stands_in_for_another_is_forgotten_with_the_first_own_version(registry: Registry) -> None:
@@ -228,9 +228,9 @@ async def test_the_answer_to_a_body_is_written_at_once_until_the_subject_changes
     assert client.find_at_once("POST", path, body) is None
     first = (await client.ask("POST", path, body))[1]
     with structlog.testing.capture_logs() as lines:
-        found = client.find_at_once("POST", path, body)
-        assert found is not None
-        assert (found[0], found[2]) == (b"HTTP/1.1 200 OK\r\n", first.content)
+        response = client.find_at_once("POST", path, body)
+        assert response is not None
+        assert (response[0], response[2]) == (b"HTTP/1.1 200 OK\r\n", first.content)
         assert client.find_at_once("POST", path, other) is None
         assert client.find_at_once("POST", "/contexts", body) is None
     expected = {"event": "request", "method": "POST", "path": "/subjects/a b/versions", "status": 200}
@@ -388,11 +388,11 @@ def test_a_connection_writes_what_the_server_would(tmp_path: Path) -> None:
         answers = [connection.send(*get) for _ in range(3)]
         ids = {answer.getheader("x-request-id") for answer in answers}
         assert len(ids) == 3
-        shown = [
+        summaries = [
             (answer.status, [name for name, _ in answer.getheaders()], answer.getheader("etag"), answer.body)  # type: ignore[attr-defined]
             for answer in answers
         ]
-        assert shown[0] == shown[1] == shown[2]
+        assert summaries[0] == summaries[1] == summaries[2]
         assert answers[2].getheader("date")
         tag = str(answers[2].getheader("etag"))
         for lines, status in (
@@ -435,11 +435,11 @@ def test_a_connection_answers_known_questions_with_a_body(tmp_path: Path, capfd:
     """However the body arrives, and whatever comes before or after it; each request is logged once."""
     body = json.dumps({"schema": _TEXT % "x"})
     head = ("Host: r", "Content-Type: application/json", f"Content-Length: {len(body)}")
-    asked = ("POST /subjects/a HTTP/1.1", *head)
+    request_head = ("POST /subjects/a HTTP/1.1", *head)
     with serving("--store", "memory:", "--log-level", "info", folder=tmp_path, environ=PATIENT) as server:
         assert call(f"{server.url}/subjects/a/versions", "POST", json.loads(body)).status == 200
         connection = Connection(server.url)
-        whole = "\r\n".join((*asked, "", body)).encode()
+        whole = "\r\n".join((*request_head, "", body)).encode()
 
         def ask(*pieces: bytes) -> HTTPResponse:
             for piece in pieces:

@@ -84,7 +84,7 @@ def test_long_answers_are_compressed(server: httpx.Client, path: str) -> None:
     """From 1 KiB on a body comes in the coding the client likes best; short ones and unknown codings stay plain."""
     plain = server.get(path, headers={"accept-encoding": "identity"})
     assert "content-encoding" not in plain.headers
-    for asked, coding in {
+    for accept_encoding, coding in {
         "gzip": "gzip",
         "gzip, deflate, br, zstd": "zstd",
         "zstd;q=0.5, gzip": "gzip",
@@ -94,7 +94,7 @@ def test_long_answers_are_compressed(server: httpx.Client, path: str) -> None:
         "gzip;q=none": None,
     }.items():
         for _ in range(2):
-            answer = server.get(path, headers={"accept-encoding": asked})
+            answer = server.get(path, headers={"accept-encoding": accept_encoding})
             assert answer.headers.get("content-encoding") == coding
             assert answer.headers["etag"] == plain.headers["etag"]
             assert "accept-encoding" in answer.headers["vary"]

@@ -77,14 +77,14 @@ def test_refusals_and_changes_of_a_server_are_in_its_trail(tmp_path: Path) -> No
     assert refused[0].request_id
     assert b"s3cret" not in path.read_bytes()
     assert CliRunner().invoke(app, ["audit", "verify", str(path)]).exit_code == 0
-    shown = CliRunner().invoke(app, ["audit", "show", str(path), "--kind", "refused", "-o", "json"])
-    assert [row["details"]["path"] for row in json.loads(shown.stdout)] == ["/subjects/a", "/api/audit"]
+    result = CliRunner().invoke(app, ["audit", "show", str(path), "--kind", "refused", "-o", "json"])
+    assert [row["details"]["path"] for row in json.loads(result.stdout)] == ["/subjects/a", "/api/audit"]
 
 
 def test_the_command_names_the_first_broken_line(tmp_path: Path) -> None:
     """Exit 1 and the line; the next file is held to the end of the one before."""
     path = tmp_path / "audit.jsonl"
-    append(path, 1, 40, max_bytes=2000, kept=2)
+    append(path, 1, 40, max_bytes=2000, most_files=2)
     files = [str(file) for file in find_files(path)]
     assert CliRunner().invoke(app, ["audit", "verify", *files]).exit_code == 0
     assert CliRunner().invoke(app, ["audit", "verify", files[0], files[2]]).exit_code == 1
@@ -123,7 +123,7 @@ async def test_a_receiver_gets_every_line_also_after_a_restart(tmp_path: Path) -
 async def test_lines_of_deleted_files_are_counted(tmp_path: Path) -> None:
     """A receiver that was away for too long misses what was deleted, and the number of lines is told."""
     path, receiver = tmp_path / "audit.jsonl", Collector()
-    append(path, 1, 60, max_bytes=2000, kept=2)
+    append(path, 1, 60, max_bytes=2000, most_files=2)
     forwarder = AuditForwarder(path, "webhook", receiver)
     assert forwarder.is_owner()
     while await forwarder.deliver():

@@ -127,9 +127,9 @@ def test_guesses_at_passwords_are_counted(tmp_path: Path, monkeypatch: pytest.Mo
     tried = []
     check = UserFiles.check_password
 
-    def note(self: UserFiles, given: UserPassword) -> User | None:
-        tried.append(given)
-        return check(self, given)
+    def note(self: UserFiles, credentials: UserPassword) -> User | None:
+        tried.append(credentials)
+        return check(self, credentials)
 
     monkeypatch.setattr(UserFiles, "check_password", note)
     server = InProcessServer(settings)

@@ -21,9 +21,9 @@ from stele.storage.memory import MemoryLog
 @pytest.fixture(scope="module")
 def front() -> Dispatcher:
     """A front with every dialect."""
-    made = build_dispatcher(Registry(MemoryLog()), ServerSettings(), Metrics())
-    assert isinstance(made, Dispatcher)
-    return made
+    dispatcher = build_dispatcher(Registry(MemoryLog()), ServerSettings(), Metrics())
+    assert isinstance(dispatcher, Dispatcher)
+    return dispatcher
 
 
 @pytest.mark.parametrize("dialect", MOUNTS, ids=lambda dialect: dialect.name)

@@ -198,7 +198,7 @@ async def test_a_dialect_answers_below_its_name() -> None:
     client = Client(
         Dispatcher({"v1": names["groups"], "repo": names["repo"]}, mount_named("fallback"), Metrics(), names=names)
     )
-    for path, seen in {
+    for path, expected in {
         "/groups/v1/a": (b"groups", b"/v1/a", b"/groups"),
         "/groups": (b"groups", b"/", b"/groups"),
         "/groups/": (b"groups", b"/", b"/groups"),
@@ -211,7 +211,7 @@ async def test_a_dialect_answers_below_its_name() -> None:
         "/groupsy": (b"fallback", b"/groupsy", b""),
     }.items():
         await client.ask(path)
-        assert tuple(client.headers[name] for name in (b"app", b"path", b"base")) == seen, path
+        assert tuple(client.headers[name] for name in (b"app", b"path", b"base")) == expected, path
 
 
 async def test_a_port_can_belong_to_one_dialect() -> None:
@@ -277,13 +277,13 @@ OTHER = "application/vnd.other.v1+json"
 async def test_media_types_choose_a_dialect_at_the_root(accept: str, content_type: str, app: str) -> None:
     """A dialect with the paths of another is meant by who sends its media type, or would like it best of all."""
     media = {OTHER: answering("other")}
-    given = [(b"accept", accept.encode()), (b"content-type", content_type.encode())]
-    headers = [pair for pair in given if pair[1]]
+    candidates = [(b"accept", accept.encode()), (b"content-type", content_type.encode())]
+    headers = [pair for pair in candidates if pair[1]]
     cache = ResponseCache(Registry(MemoryLog()), 100_000)
     client = Client(Dispatcher({}, answering("root"), Metrics(), cache=cache, media=media))
-    for asked in ((), headers, headers):
-        await client.ask("/subjects", headers=asked)
-        assert client.headers[b"app"].decode() == (app if asked else "root")
+    for request_headers in ((), headers, headers):
+        await client.ask("/subjects", headers=request_headers)
+        assert client.headers[b"app"].decode() == (app if request_headers else "root")
 
 
 async def test_media_types_choose_nothing_elsewhere() -> None:

@@ -109,16 +109,16 @@ async def test_a_subject_of_many_versions_is_searched_in_slices(
 
 async def test_several_long_lists_take_turns() -> None:
     """Of ten lists one advances in each iteration of the loop, so that ten do not keep others waiting longer."""
-    slices, loop, seen, most = time_slices.TimeSlices(), asyncio.get_running_loop(), 0, 0
+    slices, loop, steps, most = time_slices.TimeSlices(), asyncio.get_running_loop(), 0, 0
 
     async def go_through_list() -> None:
-        nonlocal seen
+        nonlocal steps
         async for _ in slices.iterate(range(50)):
-            seen += 1
+            steps += 1
 
     def look() -> None:
-        nonlocal seen, most
-        most, seen = max(most, seen), 0
+        nonlocal steps, most
+        most, steps = max(most, steps), 0
         if not done.done():
             loop.call_soon(look)
 

@@ -167,8 +167,8 @@ async def test_a_node_that_starts_anew_knows_what_callers_have() -> None:
     await registry.execute(DeleteSubject(SubjectKey("", "b")))
     await registry.execute(DeleteSubject(SubjectKey("", "b"), DeleteMode.HARD))
     await register(registry, "bob", "c", '"int"')
-    kept = {name: queries.find_usage_of_creator(registry.state, name) for name in ("ann", "bob", "eve")}
+    usages = {name: queries.find_usage_of_creator(registry.state, name) for name in ("ann", "bob", "eve")}
     restored = load_state(dump_state(registry.state))
-    assert kept == {name: queries.find_usage_of_creator(restored, name) for name in kept}
-    assert kept == {"ann": CreatorUsage(1, 5), "bob": CreatorUsage(2, 11), "eve": CreatorUsage()}
+    assert usages == {name: queries.find_usage_of_creator(restored, name) for name in usages}
+    assert usages == {"ann": CreatorUsage(1, 5), "bob": CreatorUsage(2, 11), "eve": CreatorUsage()}
     await registry.close()

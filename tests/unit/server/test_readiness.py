@@ -20,9 +20,9 @@ from stele.storage import open_log
 
 def read_metric(client: httpx.Client, name: str) -> float:
     """The value of a gauge."""
-    found = re.search(rf"^{name} (\S+)$", client.get("/metrics").text, re.MULTILINE)
-    assert found is not None
-    return float(found[1])
+    match = re.search(rf"^{name} (\S+)$", client.get("/metrics").text, re.MULTILINE)
+    assert match is not None
+    return float(match[1])
 
 
 def test_a_node_that_has_not_read_its_log(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -38,12 +38,12 @@ def test_a_node_that_has_not_read_its_log(tmp_path: Path, monkeypatch: pytest.Mo
             server.run(_stop_following(server.registry))
             answer = client.get("/health/ready")
             assert answer.status_code == 503
-            said = answer.json()
-            found = re.fullmatch(r"the log was last read to its end (\d+) seconds ago", said.pop("reason"))
-            assert said == {"status": "catching up"}
-            assert found is not None
+            body = answer.json()
+            match = re.fullmatch(r"the log was last read to its end (\d+) seconds ago", body.pop("reason"))
+            assert body == {"status": "catching up"}
+            assert match is not None
             # The follower had looked up to a second before it was stopped.
-            assert 60 <= int(found[1]) <= 60 + round(time.monotonic() - begun)
+            assert 60 <= int(match[1]) <= 60 + round(time.monotonic() - begun)
             assert read_metric(client, "stele_log_age_seconds") >= 60
             client.post("/subjects/a/versions", json={"schema": '"string"'})
             assert client.get("/health/ready").status_code == 200
@@ -61,21 +61,21 @@ async def test_lag_is_what_others_wrote(tmp_path: Path, monkeypatch: pytest.Monk
     """The follower notes how many records it lacked when it looked."""
     url = f"sqlite:///{tmp_path}/log.db"
     registry = await Registry.open(await open_log(url))
-    seen: list[int] = []
+    lags: list[int] = []
     catch_up = registry._catch_up
 
     async def note() -> None:
-        seen.append(registry.lag_records)
+        lags.append(registry.lag_records)
         await catch_up()
 
     monkeypatch.setattr(registry, "_catch_up", note)
     writer = await Registry.open(await open_log(url))
     async with asyncio.timeout(120):
         # Again where a record came just after the follower had looked how many there are.
-        while not max(seen, default=0):
+        while not max(lags, default=0):
             await put(writer, record("a", *(f"f{number}" for number in range(writer.state.seq))))
             while registry.state.seq < writer.state.seq:  # noqa: ASYNC110 - the follower looks once in a while
                 await asyncio.sleep(0.01)
-    assert max(seen) > 0
+    assert max(lags) > 0
     await writer.close()
     await registry.close()

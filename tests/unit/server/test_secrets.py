@@ -27,23 +27,23 @@ def read_files(folder: Path) -> bytes:
 
 def read_metric(client: httpx.Client, name: str) -> float:
     """The value of a gauge."""
-    found = re.search(rf"^{name} (\S+)$", client.get("/metrics").text, re.MULTILINE)
-    assert found is not None
-    return float(found[1])
+    match = re.search(rf"^{name} (\S+)$", client.get("/metrics").text, re.MULTILINE)
+    assert match is not None
+    return float(match[1])
 
 
 def has_sealed_past(server: InProcessServer) -> bool:
     """Whether a server says in its log that no record has a plain secret any more."""
-    found = server.registry.state.collections.get(COLLECTION)
-    return found is not None and HISTORY in found.items
+    collection = server.registry.state.collections.get(COLLECTION)
+    return collection is not None and HISTORY in collection.items
 
 
 def test_a_server_seals_what_it_finds_and_tells_a_wrong_key(tmp_path: Path) -> None:
     """A plain secret is counted, leaves the files once there is a key, and is neither lost nor shown to another key."""
     keys = []
     for name in ("one", "two"):
-        made = CliRunner().invoke(app, ["secrets", "create-key", str(tmp_path / name)])
-        assert made.exit_code == 0, made.output
+        result = CliRunner().invoke(app, ["secrets", "create-key", str(tmp_path / name)])
+        assert result.exit_code == 0, result.output
         keys.append(f"file:{tmp_path / name}")
     store = f"sqlite:///{tmp_path}/log.db"
     for number, (sources, plain, locked) in enumerate(

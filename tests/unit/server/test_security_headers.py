@@ -114,7 +114,7 @@ def test_only_schema_repo_and_the_start_page_have_pages(client: httpx.Client) ->
 def test_names_cannot_split_an_answer(client: httpx.Client, name: str) -> None:
     """A line break in a name is refused or escaped: it never stands in a header."""
     segment = quote(name, safe="")
-    asked = [
+    requests = [
         ("POST", f"/subjects/{segment}/versions", json.dumps({"schema": AVRO}), "application/json"),
         ("PUT", f"/schema-repo/{segment}", "", "application/x-www-form-urlencoded"),
         ("PUT", f"/schemagroups/{segment}", '{"format":"avro"}', "application/json"),
@@ -138,7 +138,7 @@ def test_names_cannot_split_an_answer(client: httpx.Client, name: str) -> None:
         ("PUT", f"/api/policies/{segment}", '{"policy":"none"}', "application/json"),
     ]
     client.put("/schemagroups/g", json={"format": "avro"})
-    for method, path, body, content_type in asked:
+    for method, path, body, content_type in requests:
         answer = client.request(method, path, content=body or None, headers={"content-type": content_type})
         assert answer.status_code < 500, (method, path, answer.text)
         for pair in answer.headers.raw:

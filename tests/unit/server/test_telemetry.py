@@ -99,16 +99,16 @@ def test_a_registration_is_one_trace(receiver: Receiver) -> None:
         client.register("s", Schema(RECORD % '{"name": "a", "type": "int"}'))
         http = httpx.Client(transport=transport, base_url="http://here")
         body = {"schema": RECORD % '{"name": "a", "type": "long"}'}
-        made = http.post("/subjects/s/versions?secret=x", json=body, headers={"traceparent": PARENT})
-        assert made.status_code == 200
+        response = http.post("/subjects/s/versions?secret=x", json=body, headers={"traceparent": PARENT})
+        assert response.status_code == 200
     spans = {span.name: span for span in receiver.list_spans() if span.trace_id.hex() in PARENT}
     assert set(spans) == {"POST /subjects/{subject}/versions", "stele.verdict", "stele.append"}
     request = spans["POST /subjects/{subject}/versions"]
     assert request.parent_span_id.hex() in PARENT
     assert {spans[name].parent_span_id for name in ("stele.verdict", "stele.append")} == {request.span_id}
-    said = attributes_of(request)
-    assert said["http.response.status_code"] == 200
-    assert (said["stele.dialect"], said["stele.subject"], said["url.path"]) == (
+    attributes = attributes_of(request)
+    assert attributes["http.response.status_code"] == 200
+    assert (attributes["stele.dialect"], attributes["stele.subject"], attributes["url.path"]) == (
         "confluent",
         "s",
         "/subjects/s/versions",
@@ -171,10 +171,10 @@ def test_the_environment_turns_parts_off(receiver: Receiver, monkeypatch: pytest
 def test_the_client_hands_its_trace_on() -> None:
     """A request within a span of the caller's program names it; outside of one nothing is added."""
     assert "traceparent" not in make_trace_headers()
-    seen: list[httpx.Request] = []
+    requests: list[httpx.Request] = []
 
     def answer(request: httpx.Request) -> httpx.Response:
-        seen.append(request)
+        requests.append(request)
         return httpx.Response(200, json=[])
 
     tracer = TracerProvider().get_tracer("program")
@@ -182,7 +182,7 @@ def test_the_client_hands_its_trace_on() -> None:
     with SchemaRegistryClient("http://here", transport=transport) as client, tracer.start_as_current_span("work"):
         client.subjects()
         span = trace.get_current_span().get_span_context()
-    assert seen[0].headers["traceparent"].split("-")[1:3] == [f"{span.trace_id:032x}", f"{span.span_id:016x}"]
+    assert requests[0].headers["traceparent"].split("-")[1:3] == [f"{span.trace_id:032x}", f"{span.span_id:016x}"]
 
 
 _WITHOUT_EXTRA = """

@@ -169,9 +169,9 @@ def test_every_change_of_a_file_shows(tmp_path: Path) -> None:
         ([forged.replace(b'"number":3', b'"number":1'), *lines[1:]], 1),
         ([*lines[:5], lines[5][:-20]], 6),
     ):
-        found = verify_lines(changed, SECRET_KEY)
-        assert isinstance(found, BrokenLine)
-        assert found.line == where
+        result = verify_lines(changed, SECRET_KEY)
+        assert isinstance(result, BrokenLine)
+        assert result.line == where
     assert isinstance(verify_lines(lines, b""), BrokenLine)
     file.close()
 
@@ -179,7 +179,7 @@ def test_every_change_of_a_file_shows(tmp_path: Path) -> None:
 def test_full_files_are_kept_and_chained(tmp_path: Path) -> None:
     """A file that is full is renamed; the next one goes on with the chain; the oldest go when there are too many."""
     path = tmp_path / "audit.jsonl"
-    file = AuditFile(path, max_bytes=2000, kept=3)
+    file = AuditFile(path, max_bytes=2000, most_files=3)
     for number in range(60):
         file.append([entry(number)], number + 1, number)
     files = find_files(path)
@@ -187,9 +187,9 @@ def test_full_files_are_kept_and_chained(tmp_path: Path) -> None:
     assert files[-1] == path
     end = None
     for part in files:
-        found = verify_lines(part.read_bytes().splitlines(), b"", end)
-        assert isinstance(found, ChainEnd), found
-        end = found
+        result = verify_lines(part.read_bytes().splitlines(), b"", end)
+        assert isinstance(result, ChainEnd), result
+        end = result
     assert end is not None
     assert (end.number, end.position) == (60, 60)
     file.close()

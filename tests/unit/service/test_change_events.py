@@ -57,9 +57,9 @@ async def put(registry: Registry, key: SubjectKey, *fields: str) -> None:
 async def list_subjects(registry: Registry, after: EventPosition) -> list[tuple[str, str]]:
     """Type and subject of every event behind a position."""
     page = await read_events(registry, after)
-    made = [event.to_cloud_event(SOURCE) for event in page.events]
-    assert len({event.id for event in made}) == len(made)
-    return [(event.type, event.subject) for event in made]
+    events = [event.to_cloud_event(SOURCE) for event in page.events]
+    assert len({event.id for event in events}) == len(events)
+    return [(event.type, event.subject) for event in events]
 
 
 async def test_each_change_gives_one_event(registry: Registry) -> None:
@@ -95,13 +95,13 @@ async def test_pages_of_any_size_hold_the_same_events(registry: Registry) -> Non
     whole = (await read_events(registry, EventPosition())).events
     assert len(whole) == 11  # the first is about the rulesets that a new registry takes over
     for size in (1, 2, 3, 7):
-        seen, position = [], EventPosition()
+        events, position = [], EventPosition()
         while position.seq <= registry.state.seq:
             page = await read_events(registry, position, size)
-            seen += page.events
+            events += page.events
             assert parse_position(str(page.next)) == page.next
             position = page.next
-        assert seen == whole
+        assert events == whole
     for index, event in enumerate(whole):
         assert (await read_events(registry, parse_position(str(event.position)))).events == whole[index + 1 :]
 

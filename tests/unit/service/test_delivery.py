@@ -133,6 +133,6 @@ async def test_a_pause_ends_a_burst(registry: Registry) -> None:
 async def test_a_position_never_goes_back(registry: Registry) -> None:
     """A node that was stopped for a while does not undo what another one has noted since."""
     await save_status(registry, STATUS, "f", DeliveryStatus("7"))
-    kept = await save_status(registry, STATUS, "f", DeliveryStatus("3"))
-    assert parse_position(kept.position) == parse_position("7")
-    assert find_status(registry.state, STATUS, "f") == kept
+    status = await save_status(registry, STATUS, "f", DeliveryStatus("3"))
+    assert parse_position(status.position) == parse_position("7")
+    assert find_status(registry.state, STATUS, "f") == status

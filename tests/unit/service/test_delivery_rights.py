@@ -129,16 +129,16 @@ async def test_a_right_taken_away_counts_at_once(registry: Registry, delivery: N
     with Webhook() as hook:
         with acting("ann"):
             await subscribe(registry, hook)
-        asked = asyncio.Event()
+        first_attempt = asyncio.Event()
         loop = asyncio.get_running_loop()
 
         def fail(event: object) -> int:
-            loop.call_soon_threadsafe(asked.set)
+            loop.call_soon_threadsafe(first_attempt.set)
             return 503
 
         hook.status = fail
         await register(registry, "a-1", "c-1")
-        await asyncio.wait_for(asked.wait(), 60)
+        await asyncio.wait_for(first_attempt.wait(), 60)
         registry.access = rules(allow("user:ann", "c-"))
         hook.status = lambda event: 204
         await register(registry, "a-2", "c-2")
@@ -199,12 +199,12 @@ async def test_a_stream_of_events_follows_the_rules(registry: Registry) -> None:
 async def test_an_exporter_carries_what_its_owner_may_read(registry: Registry) -> None:
     """Subjects that the owner may not read stay here, and so does a schema that refers to one."""
     target = await Registry.open(MemoryLog())
-    asked: list[tuple[str, str]] = []
+    requests: list[tuple[str, str]] = []
     async with client_of(confluent(target)) as far:
 
         class Relay(httpx.AsyncBaseTransport):
             async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
-                asked.append((request.method, request.url.path))
+                requests.append((request.method, request.url.path))
                 answer = await far.request(
                     request.method, str(request.url), content=await request.aread(), headers=request.headers
                 )
@@ -231,6 +231,6 @@ async def test_an_exporter_carries_what_its_owner_may_read(registry: Registry) -
             finally:
                 task.cancel()
                 await asyncio.wait({task})
-    assert not any("b-1" in path for _, path in asked)
+    assert not any("b-1" in path for _, path in requests)
     await client.close()
     await target.close()

@@ -60,10 +60,10 @@ RECORD = '{"type":"record","name":"R","fields":[%s]}'
 def test_findings_stand_with_their_change() -> None:
     """A finding is listed once, at the change it is about, with the direction it was found in."""
     answer = diff_texts("avro", RECORD % '{"name":"a","type":"int"}', RECORD % '{"name":"b","type":"string"}')
-    found = [
+    findings = [
         (change.path, reason.direction.value, reason.path) for change in answer.changes for reason in change.findings
     ]
-    assert found == [("R.a", "forward", "/fields/0"), ("R.b", "backward", "/fields/0")]
+    assert findings == [("R.a", "forward", "/fields/0"), ("R.b", "backward", "/fields/0")]
     assert (answer.backward, answer.forward, answer.ruleset) == (False, False, "avro@1")
 
 
@@ -104,8 +104,8 @@ def test_undecided_can_be_allowed() -> None:
 
 def test_only_documentation() -> None:
     """Changes that only people see are marked so, and no finding is ever held against them."""
-    plain, told = RECORD % "", (RECORD % "").replace('"name"', '"doc":"x","name"')
-    (change,) = diff_texts("avro", plain, told).changes
+    plain, with_doc = RECORD % "", (RECORD % "").replace('"name"', '"doc":"x","name"')
+    (change,) = diff_texts("avro", plain, with_doc).changes
     assert (change.annotation, change.what, change.after) == (True, "doc", "x")
 
 

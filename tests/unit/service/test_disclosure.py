@@ -18,11 +18,15 @@ SETTINGS = {
 
 def test_only_harmless_names_are_shown_and_the_rest_comes_back() -> None:
     """At any depth; numbers are shown, and sending back what was shown changes nothing."""
-    shown = hide_settings(SETTINGS, NAMES)
-    assert "s3cret" not in repr(shown)
-    assert (shown["method"], shown["qos"], shown["list"][1]) == ("PUT", 2, {"region": "eu"})
-    assert restore_settings(shown, SETTINGS) == SETTINGS
-    assert restore_settings({**shown, "method": "POST"}, SETTINGS)["headers"] == SETTINGS["headers"]
+    masked_settings = hide_settings(SETTINGS, NAMES)
+    assert "s3cret" not in repr(masked_settings)
+    assert (masked_settings["method"], masked_settings["qos"], masked_settings["list"][1]) == (
+        "PUT",
+        2,
+        {"region": "eu"},
+    )
+    assert restore_settings(masked_settings, SETTINGS) == SETTINGS
+    assert restore_settings({**masked_settings, "method": "POST"}, SETTINGS)["headers"] == SETTINGS["headers"]
 
 
 @pytest.mark.parametrize(
@@ -42,7 +46,7 @@ def test_urls_with_credentials_are_hidden_under_any_name(value: str, harmless: b
 
 
 @pytest.mark.parametrize(
-    ("url", "shown"),
+    ("url", "masked_url"),
     [
         ("https://host/hook", "https://host/hook"),
         ("https://u:p@host:8080/hook", f"https://{HIDDEN}@host:8080/hook"),
@@ -50,8 +54,8 @@ def test_urls_with_credentials_are_hidden_under_any_name(value: str, harmless: b
         ("https://[bad/", HIDDEN),
     ],
 )
-def test_urls_are_shown_without_credentials(url: str, shown: str) -> None:
+def test_urls_are_shown_without_credentials(url: str, masked_url: str) -> None:
     """What was shown means the stored URL when it is sent back, and another one does not."""
-    assert hide_url(url) == shown
-    assert restore_url(shown, url) == url
+    assert hide_url(url) == masked_url
+    assert restore_url(masked_url, url) == url
     assert restore_url("https://other/", url) == "https://other/"

@@ -73,9 +73,9 @@ async def fill(registry: Registry) -> None:
 async def test_each_version_is_compared_with_the_one_before(registry: Registry) -> None:
     """The verdicts of both directions come with what breaks."""
     await fill(registry)
-    found = await get_history(registry, ORDERS)
-    assert [row.version for row in found.versions] == [1, 2, 3, 4]
-    links = [row.link for row in found.versions]
+    subject_history = await get_history(registry, ORDERS)
+    assert [row.version for row in subject_history.versions] == [1, 2, 3, 4]
+    links = [row.link for row in subject_history.versions]
     assert links[0] is None
     assert [(link.before, link.backward, link.forward) for link in links if link] == [
         (1, YES, YES),
@@ -84,15 +84,15 @@ async def test_each_version_is_compared_with_the_one_before(registry: Registry) 
     ]
     assert links[2] is not None
     assert links[2].reasons == ("READER_FIELD_MISSING_DEFAULT_VALUE at /fields/2",)
-    assert found.complete
+    assert subject_history.complete
 
 
 async def test_a_deleted_version_leaves_the_line(registry: Registry) -> None:
     """What follows a soft-deleted version is compared with the nearest earlier one that is active."""
     await fill(registry)
     await delete(registry, ORDERS, 3)
-    found = await get_history(registry, ORDERS)
-    assert [(row.version, row.deleted, row.link.before if row.link else 0) for row in found.versions] == [
+    subject_history = await get_history(registry, ORDERS)
+    assert [(row.version, row.deleted, row.link.before if row.link else 0) for row in subject_history.versions] == [
         (1, False, 0),
         (2, False, 1),
         (3, True, 2),
@@ -104,8 +104,11 @@ async def test_the_newest_version_is_compared_with_all_others(registry: Registry
     """Each version says whether the newest active one reads its data, also on a page without that one."""
     await fill(registry)
     await register(registry, ORDERS, field("b"), field("d", default=1))
-    found = await get_history(registry, ORDERS)
-    assert (found.newest, [row.newest_reads for row in found.versions]) == (5, [NO, YES, YES, YES, None])
+    subject_history = await get_history(registry, ORDERS)
+    assert (subject_history.newest, [row.newest_reads for row in subject_history.versions]) == (
+        5,
+        [NO, YES, YES, YES, None],
+    )
     page = await get_history(registry, ORDERS, before=3)
     assert (page.newest, [row.newest_reads for row in page.versions]) == (5, [NO, YES])
     await delete(registry, ORDERS, 5)
@@ -117,9 +120,13 @@ async def test_forced_is_what_the_policy_then_forbade(registry: Registry) -> Non
     await fill(registry)
     await registry.execute(ChangeSettings(SettingsLevel(*ORDERS), {"policy": POLICIES["BACKWARD"]}))
     await register(registry, ORDERS, field("a"), field("b"), field("d"), check=CompatibilityCheck.SKIP)
-    found = await get_history(registry, ORDERS)
-    assert [row.link.forced for row in found.versions if row.link] == [False, False, False, True]
-    assert (found.policy, found.versions[0].policy, found.versions[-1].policy) == ("BACKWARD", "NONE", "BACKWARD")
+    subject_history = await get_history(registry, ORDERS)
+    assert [row.link.forced for row in subject_history.versions if row.link] == [False, False, False, True]
+    assert (subject_history.policy, subject_history.versions[0].policy, subject_history.versions[-1].policy) == (
+        "BACKWARD",
+        "NONE",
+        "BACKWARD",
+    )
 
 
 async def test_pages_go_backwards(registry: Registry) -> None:
@@ -152,20 +159,20 @@ async def test_formats_are_not_compared(registry: Registry) -> None:
     state = await registry.fresh_state()
     prepared = await registry.parser.prepare_schema(state, "json", b'{"type":"object"}')
     await registry.execute(RegisterSchema(ORDERS, document=prepared.document))
-    found = await get_history(registry, ORDERS)
-    assert [row.format for row in found.versions] == ["avro", "json"]
-    assert found.versions[1].link is not None
-    assert (found.versions[1].link.backward, found.versions[1].link.forward) == (None, None)
-    assert found.complete
+    subject_history = await get_history(registry, ORDERS)
+    assert [row.format for row in subject_history.versions] == ["avro", "json"]
+    assert subject_history.versions[1].link is not None
+    assert (subject_history.versions[1].link.backward, subject_history.versions[1].link.forward) == (None, None)
+    assert subject_history.complete
 
 
 async def test_the_matrix_has_every_pair(registry: Registry) -> None:
     """Rows read columns; what the policy asks for is marked."""
     await fill(registry)
-    found = await get_matrix(registry, ORDERS, policy=find_policy("BACKWARD_TRANSITIVE"))
-    assert found.versions == (1, 2, 3, 4)
-    assert found.reads == ((YES, YES, YES, YES), (YES, YES, YES, YES), (NO, NO, YES, YES), (YES, YES, YES, YES))
-    assert found.demands == ((2, 1), (3, 1), (3, 2), (4, 1), (4, 2), (4, 3))
+    matrix = await get_matrix(registry, ORDERS, policy=find_policy("BACKWARD_TRANSITIVE"))
+    assert matrix.versions == (1, 2, 3, 4)
+    assert matrix.reads == ((YES, YES, YES, YES), (YES, YES, YES, YES), (NO, NO, YES, YES), (YES, YES, YES, YES))
+    assert matrix.demands == ((2, 1), (3, 1), (3, 2), (4, 1), (4, 2), (4, 3))
     part = await get_matrix(registry, ORDERS, limit=2)
     assert (part.versions, part.earlier, part.policy, part.demands) == ((3, 4), 2, "NONE", ())
 
@@ -180,24 +187,24 @@ async def test_fields_have_lifelines(registry: Registry) -> None:
     await register(registry, ORDERS, field("a", "long"))
     await register(registry, ORDERS, field("b", ["null", "int"], default=None), field("a", "long"), field("gone"))
     await register(registry, ORDERS, field("b", ["null", "int"], default=None), field("a", "long", doc="why"))
-    found = await get_lifelines(registry, ORDERS)
-    assert _by_path(found.fields) == {
+    lifelines = await get_lifelines(registry, ORDERS)
+    assert _by_path(lifelines.fields) == {
         "b": [(3, 4, "null | int")],
         "a": [(1, 1, "int"), (2, 3, "long"), (4, 4, "long")],
         "gone": [(1, 1, "int"), (3, 3, "int")],
     }
-    assert [line.path for line in found.fields] == ["b", "a", "gone"]
-    assert found.fields[0].spans[0].optional
-    assert found.fields[1].spans[-1].doc == "why"
-    assert (found.versions, found.earlier, found.complete) == ((1, 2, 3, 4), 0, True)
+    assert [line.path for line in lifelines.fields] == ["b", "a", "gone"]
+    assert lifelines.fields[0].spans[0].optional
+    assert lifelines.fields[1].spans[-1].doc == "why"
+    assert (lifelines.versions, lifelines.earlier, lifelines.complete) == ((1, 2, 3, 4), 0, True)
 
 
 async def test_renames_are_known_by_their_aliases(registry: Registry) -> None:
     """A field whose alias is a field of the version before was renamed; one without is another field."""
     await register(registry, ORDERS, field("mail"), field("x"))
     await register(registry, ORDERS, field("email", aliases=["mail"]), field("y"))
-    found = await get_lifelines(registry, ORDERS)
-    assert {line.path: line.renamed_from for line in found.fields} == {
+    lifelines = await get_lifelines(registry, ORDERS)
+    assert {line.path: line.renamed_from for line in lifelines.fields} == {
         "email": "mail",
         "mail": None,
         "y": None,
@@ -236,13 +243,13 @@ async def fill_references(registry: Registry) -> None:
 async def test_neighbours_are_found_both_ways(registry: Registry) -> None:
     """What a subject uses is on one side, what uses it on the other, each with the version in use."""
     await fill_references(registry)
-    found = await get_neighbourhood(registry, ORDERS)
-    assert [(node.subject, node.distance, node.version, node.latest) for node in found.nodes] == [
+    neighbourhood = await get_neighbourhood(registry, ORDERS)
+    assert [(node.subject, node.distance, node.version, node.latest) for node in neighbourhood.nodes] == [
         ("orders", 0, 1, 1),
         ("address", -1, 1, 2),
         ("invoice", 1, 1, 1),
     ]
-    assert [(row.user[1], row.used[1], row.stale) for row in found.references] == [
+    assert [(row.user[1], row.used[1], row.stale) for row in neighbourhood.references] == [
         ("invoice", "orders", False),
         ("orders", "address", True),
     ]
@@ -254,16 +261,16 @@ async def test_a_reference_that_was_given_up_is_past(registry: Registry) -> None
     """A user whose newest version does not refer any more is told of, but as past."""
     await fill_references(registry)
     await register(registry, ORDERS, field("to", default=0))
-    found = await get_neighbourhood(registry, SubjectKey("", "address"))
-    assert [(row.user[1], row.user_version, row.past) for row in found.references] == [("orders", 1, True)]
+    neighbourhood = await get_neighbourhood(registry, SubjectKey("", "address"))
+    assert [(row.user[1], row.user_version, row.past) for row in neighbourhood.references] == [("orders", 1, True)]
 
 
 async def test_the_atlas_has_the_subjects_of_a_namespace(registry: Registry) -> None:
     """Subjects come by name, with the references of their newest versions; what is over the limit is counted."""
     await fill_references(registry)
-    found = await get_atlas(registry, "")
-    assert [(node.subject, node.versions) for node in found.nodes] == [("address", 2), ("invoice", 1), ("orders", 1)]
-    assert [(row.user[1], row.used[1]) for row in found.references] == [("invoice", "orders"), ("orders", "address")]
+    atlas = await get_atlas(registry, "")
+    assert [(node.subject, node.versions) for node in atlas.nodes] == [("address", 2), ("invoice", 1), ("orders", 1)]
+    assert [(row.user[1], row.used[1]) for row in atlas.references] == [("invoice", "orders"), ("orders", "address")]
     part = await get_atlas(registry, "", after="address", limit=1)
     assert ([node.subject for node in part.nodes], part.omitted, part.references) == (["invoice"], 1, ())
     assert (await get_atlas(registry, "nowhere")).nodes == ()
@@ -277,9 +284,9 @@ async def test_what_cannot_be_answered_is_no_verdict(registry: Registry) -> None
     question = version_verdicts.VersionQuestions(state, ORDERS).ask(rows[1], rows[0])
     assert question is not None
     strange = question._replace(adopted=(("avro", 99),))
-    gone = question._replace(reader=SchemaSource(b"\0" * 32))
-    found = await version_verdicts.find_verdicts(registry, [strange, gone, question])
-    assert found.is_complete
-    assert found.findings == {strange: None, question: ()}
-    assert [found.find_verdict(each) for each in (strange, gone, question, None)] == [None, None, YES, None]
+    textless = question._replace(reader=SchemaSource(b"\0" * 32))
+    verdicts = await version_verdicts.find_verdicts(registry, [strange, textless, question])
+    assert verdicts.is_complete
+    assert verdicts.findings == {strange: None, question: ()}
+    assert [verdicts.find_verdict(each) for each in (strange, textless, question, None)] == [None, None, YES, None]
     assert strange not in registry.compatibility.verdicts

@@ -31,14 +31,14 @@ class LateLog(MemoryLog):
         self.gate.set()
 
     def has_changed(self) -> bool:
-        told, self.is_told = self.is_told, False
-        return told
+        is_told, self.is_told = self.is_told, False
+        return is_told
 
     async def tail(self, after: int, limit: int) -> Sequence[LogEntry]:
         self.tails += 1
-        found = await super().tail(after, limit)
+        entries = await super().tail(after, limit)
         await self.gate.wait()
-        return found
+        return entries
 
     async def wait(self, after: int, timeout: float) -> None:  # noqa: ASYNC109 - as the port has it
         await asyncio.sleep(3600)

@@ -121,8 +121,8 @@ async def test_two_nodes_on_one_file_agree(tmp_path: Path) -> None:
             second.uid,
         )
     assert {outcome.schema_id for outcome in outcomes} == set(range(1, 31))
-    seen = await put(nodes[0], record("last"))
-    assert queries.get_version(await nodes[1].fresh_state(), KEY, seen.version_number).uid == seen.uid
+    registration = await put(nodes[0], record("last"))
+    assert queries.get_version(await nodes[1].fresh_state(), KEY, registration.version_number).uid == registration.uid
     for node in nodes:
         await node.close()
 
@@ -273,13 +273,13 @@ async def test_a_defect_in_an_answer_concerns_its_caller_alone() -> None:
 
     prepared = await node.parser.prepare_schema(node.state, "avro", record("a"), (), form=TextForm.PRINTED)
     command = RegisterSchema(KEY, prepared.document, prepared.references)
-    failed, made = await asyncio.gather(
+    failed, registration = await asyncio.gather(
         node.register(command, fail, expects_change=True),
         put(node, record("b"), SubjectKey("", "other")),
         return_exceptions=True,
     )
     assert isinstance(failed, RuntimeError)
-    assert isinstance(made, Registration)
+    assert isinstance(registration, Registration)
     assert (await put(node, record("a"))).version_number == 1
 
 

@@ -31,8 +31,8 @@ def box(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RegistryBox]:
     """A registry that seals its secrets."""
     key = tmp_path_factory.mktemp("key") / "key"
     key.write_text("00" * 32)
-    with registry(public_url="http://here.example", secrets_key=(f"file:{key}",)) as made:
-        yield made
+    with registry(public_url="http://here.example", secrets_key=(f"file:{key}",)) as registry_box:
+        yield registry_box
 
 
 @pytest.fixture
@@ -153,11 +153,11 @@ def test_no_requests_into_its_own_network(client: httpx.Client) -> None:
     body = {"name": "inner", "direction": "pull", "registry": {"url": "http://127.0.0.1:9"}}
     assert client.post("/api/replications", json=body).status_code == 201
     until = time.monotonic() + 120
-    while (found := client.get("/api/replications/inner").json())["status"].get("phase") != "failing":
-        assert time.monotonic() < until, found
+    while (replication := client.get("/api/replications/inner").json())["status"].get("phase") != "failing":
+        assert time.monotonic() < until, replication
         time.sleep(0.05)
-    assert found["status"]["last_error"] == "ForbiddenAddress"
-    assert found["status"]["errors"] == found["status"]["failures"] >= 1
+    assert replication["status"]["last_error"] == "ForbiddenAddress"
+    assert replication["status"]["errors"] == replication["status"]["failures"] >= 1
     client.delete("/api/replications/inner")
 
 

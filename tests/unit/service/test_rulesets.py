@@ -46,16 +46,16 @@ async def find_refusing_rule(registry: Registry, text: str) -> str:
     return caught.value.findings[0].rule
 
 
-async def all_rows(registry: Registry, **asked: object) -> list[ImpactRow]:
+async def all_rows(registry: Registry, **arguments: object) -> list[ImpactRow]:
     """The rows of a report read to its end, page by page."""
     rows: list[ImpactRow] = []
-    request = ReportRequest(**asked)  # type: ignore[arg-type]  # test shorthand
+    request = ReportRequest(**arguments)  # type: ignore[arg-type]  # test shorthand
     while True:
         page = await make_report(registry, request)
         rows += page.rows
         if page.next is None:
             return rows
-        request = ReportRequest(**asked, after=page.next)  # type: ignore[arg-type]  # as above
+        request = ReportRequest(**arguments, after=page.next)  # type: ignore[arg-type]  # as above
 
 
 async def test_an_upgrade_changes_no_verdict_until_somebody_adopts(install: Install, tmp_path: Path) -> None:
@@ -186,8 +186,8 @@ async def test_a_plug_in_without_versions_has_version_one(install: Install) -> N
     assert await find_refusing_rule(registry, "b") == "LOST"
     info = get_ruleset("demo", "words", {})
     assert ([row.version for row in info.versions], info.versions[0].summary, info.default) == ([1], "", True)
-    asked = CheckRequest("demo", "b", against=(Candidate("a"),), ruleset="words@1")
-    assert check_compatibility(asked).ruleset == "words@1"
+    check_request = CheckRequest("demo", "b", against=(Candidate("a"),), ruleset="words@1")
+    assert check_compatibility(check_request).ruleset == "words@1"
     with pytest.raises(UnknownRuleset, match=r"has no ruleset 'words@2'; it has words@1"):
         await adopt_ruleset(registry, "demo", "words@2")
     await registry.close()
@@ -220,8 +220,8 @@ def test_a_check_weighs_doubt_as_it_is_told(install: Install) -> None:
     install("OLD")
 
     def compatible(request: WhenUndecided | None, server: WhenUndecided) -> bool:
-        asked = CheckRequest("demo", "a b?", against=(Candidate("a"),), undecided=request)
-        return check_compatibility(asked, undecided=server).compatible
+        check_request = CheckRequest("demo", "a b?", against=(Candidate("a"),), undecided=request)
+        return check_compatibility(check_request, undecided=server).compatible
 
     assert [compatible(None, choice) for choice in WhenUndecided] == [False, True]
     assert [compatible(choice, WhenUndecided.REFUSE) for choice in WhenUndecided] == [False, True]
@@ -286,7 +286,7 @@ async def test_a_page_ends_when_its_time_is_up(install: Install, monkeypatch: py
 
 
 @pytest.mark.parametrize(
-    ("asked", "error"),
+    ("arguments", "error"),
     [
         ({"ruleset": "words@2"}, InvalidRequest),
         ({"format": "demo", "everywhere": True}, InvalidRequest),
@@ -297,11 +297,11 @@ async def test_a_page_ends_when_its_time_is_up(install: Install, monkeypatch: py
     ],
 )
 async def test_reports_on_what_there_is_not_are_refused(
-    install: Install, asked: dict[str, object], error: type[Exception]
+    install: Install, arguments: dict[str, object], error: type[Exception]
 ) -> None:
     """A report about a ruleset that is not installed, or about none in particular everywhere, makes no sense."""
     install("NEW")
     registry = await Registry.open(MemoryLog())
     with pytest.raises(error):
-        await make_report(registry, ReportRequest(**asked))  # type: ignore[arg-type]  # test shorthand
+        await make_report(registry, ReportRequest(**arguments))  # type: ignore[arg-type]  # test shorthand
     await registry.close()

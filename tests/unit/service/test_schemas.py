@@ -35,11 +35,11 @@ async def test_a_known_text_takes_no_thread(monkeypatch: pytest.MonkeyPatch) -> 
     """The same text, form and strictness are the same schema; everything else is prepared by itself."""
     parser, state, long = SchemaParser(), State(), _text("x", 5000)
     first = await parser.prepare_schema(state, "avro", long, form=TextForm.PRINTED)
-    kept = await parser.prepare_schema(state, "avro", long)
-    assert kept.document.text == long != first.document.text
+    verbatim = await parser.prepare_schema(state, "avro", long)
+    assert verbatim.document.text == long != first.document.text
     _refuse_threads(monkeypatch)
     assert await parser.prepare_schema(state, "avro", long, form=TextForm.PRINTED) is first
-    assert await parser.prepare_schema(state, "avro", long) is kept
+    assert await parser.prepare_schema(state, "avro", long) is verbatim
     with pytest.raises(AssertionError, match="a thread"):
         await parser.prepare_schema(state, "avro", _text("y", 5000))
     await parser.prepare_schema(state, "avro", _text("short"))
@@ -107,10 +107,10 @@ async def test_comparisons_are_remembered(monkeypatch: pytest.MonkeyPatch) -> No
     two = await parser.prepare_schema(state, "avro", b'{"y":2,"type":"string","x":1}')
     other = await parser.prepare_schema(state, "avro", b'"int"')
     for normalized in (False, True):
-        found = [await parser.digest_prepared(each, normalized=normalized) for each in (one, two, other)]
-        assert found[0] == found[1] != found[2]
+        digests = [await parser.digest_prepared(each, normalized=normalized) for each in (one, two, other)]
+        assert digests[0] == digests[1] != digests[2]
     _refuse_threads(monkeypatch)
-    assert await parser.digest_prepared(other, normalized=True) == found[2]
+    assert await parser.digest_prepared(other, normalized=True) == digests[2]
 
 
 @pytest.mark.parametrize("normalized", [False, True])

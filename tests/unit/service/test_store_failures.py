@@ -100,9 +100,9 @@ async def test_a_full_disk_is_said_until_there_is_room(
     writer.execute("PRAGMA max_page_count = 1000000")
     await _until_failing(registry, failing=False)
     await put(registry, record("b"))
-    said = capsys.readouterr().out
-    assert said.count("cannot write") <= 2, said  # the append's reason, and that of the trial
-    assert "Traceback" not in said
+    output = capsys.readouterr().out
+    assert output.count("cannot write") <= 2, output  # the append's reason, and that of the trial
+    assert "Traceback" not in output
 
 
 @pytest.mark.parametrize("left", ["no file", "empty file"])
@@ -142,7 +142,7 @@ async def test_an_older_copy_beside_a_newer_mark_does_not_start(node: Opener, tm
     await registry.close()
     shutil.copy(tmp_path / "log.db", tmp_path / "backup")
     registry = await node()
-    given = {(await put(registry, record("a", f"b{number}"), OTHER)).schema_id for number in range(5)}
+    schema_ids = {(await put(registry, record("a", f"b{number}"), OTHER)).schema_id for number in range(5)}
     await registry.close()
     shutil.copy(tmp_path / "backup", tmp_path / "log.db")
     with pytest.raises(DamagedLog, match=r"[56] records are lost"):
@@ -150,7 +150,7 @@ async def test_an_older_copy_beside_a_newer_mark_does_not_start(node: Opener, tm
     (tmp_path / "log.db.mark").unlink()
     registry = await node()
     again = await put(registry, record("a", "c"))
-    assert again.schema_id > max(given) + SKIPPED_SCHEMA_IDS // 2
+    assert again.schema_id > max(schema_ids) + SKIPPED_SCHEMA_IDS // 2
     assert (await put(registry, record("a", "d"))).schema_id == again.schema_id + 1
     await registry.close()
     registry = await node()
@@ -175,8 +175,8 @@ async def test_times_never_go_back(monkeypatch: pytest.MonkeyPatch) -> None:
     assert [stamp.at for stamp in stamps] == sorted(stamp.at for stamp in stamps)
     assert stamps[-1].clock == (now - 3_600 * 10**9) // 1_000_000
     assert stamps[0].clock is None
-    found = queries.get_version(registry.state, version.key, version.version_number)
-    assert found.at == stamps[-1].at
+    stored_version = queries.get_version(registry.state, version.key, version.version_number)
+    assert stored_version.at == stamps[-1].at
     await registry.close()
 
 

@@ -65,7 +65,7 @@ async def test_rows_follow_the_log(world: World) -> None:
         ("DELETE", "/subjects/b?permanent=true", None),
         ("DELETE", "/config/a", None),
     ]
-    seen = []
+    snapshots = []
     for method, path, body in steps:
         answer = await world.ask("", method, path, body)
         assert answer.is_success, (path, answer.text)
@@ -79,9 +79,9 @@ async def test_rows_follow_the_log(world: World) -> None:
         assert [row.is_readable for row in listed] == [row.namespace == "n" for row in listed]
         CALLER.reset(caller)
         world.registry.access = before
-        seen.append(rows)
-    assert len({str(rows) for rows in seen}) >= len(steps) - 2
-    assert [(row.namespace, row.name) for row in seen[-1]] == [("", "a"), ("n", "a")]
+        snapshots.append(rows)
+    assert len({str(rows) for rows in snapshots}) >= len(steps) - 2
+    assert [(row.namespace, row.name) for row in snapshots[-1]] == [("", "a"), ("n", "a")]
 
 
 _ROWS = st.lists(
@@ -146,12 +146,12 @@ async def test_fields_are_found_with_their_first_version(world: World) -> None:
     await register(world, "orders", "id", "mail", "email")
     await register(world, "orders", "id", "email", "email_kind")
     await index.finish()
-    found = await index.find_fields("EMAIL", 10, lambda key: True)
-    assert [(hit.path, hit.first, hit.last, hit.is_current) for hit in found.hits] == [
+    matches = await index.find_fields("EMAIL", 10, lambda key: True)
+    assert [(hit.path, hit.first, hit.last, hit.is_current) for hit in matches.hits] == [
         ("email", 2, 3, True),
         ("email_kind", 3, 3, True),
     ]
-    assert (found.done, found.total, found.is_cut) == (1, 1, False)
+    assert (matches.done, matches.total, matches.is_cut) == (1, 1, False)
     parts = await index.find_fields("mail", 10, lambda key: True)
     assert [(hit.path, hit.first, hit.last, hit.is_current) for hit in parts.hits] == [
         ("mail", 1, 2, False),
@@ -186,11 +186,11 @@ async def test_texts_are_searched_in_parts(world: World) -> None:
         await register(world, f"s{number}", f"f{number}", "shared")
     position, names = 0, set()
     for _ in range(1000):
-        found = await search_texts(world.registry, '"shared"', position)
-        assert found.position > position
-        position = found.position
-        names |= {version.subject.key.name for version in found.versions}
-        if position == found.total:
+        matches = await search_texts(world.registry, '"shared"', position)
+        assert matches.position > position
+        position = matches.position
+        names |= {version.subject.key.name for version in matches.versions}
+        if position == matches.total:
             break
     assert names == {f"s{number}" for number in range(120)}
     assert not (await search_texts(world.registry, "Shared")).versions

@@ -20,8 +20,8 @@ def test_both_texts_are_in_it(old: bytes, new: bytes) -> None:
     lines = old.decode().splitlines(), new.decode().splitlines()
     assert (text == "") == (lines[0] == lines[1])
     for sign, side in (("+", lines[1]), ("-", lines[0])):
-        told = [line[1:] for line in text.splitlines()[2:] if line.startswith(sign)]
-        assert all(line in side for line in told)
+        changed_lines = [line[1:] for line in text.splitlines()[2:] if line.startswith(sign)]
+        assert all(line in side for line in changed_lines)
     plain = list(difflib.unified_diff(*lines, "old", "new", lineterm=""))
     assert text.splitlines() == plain
 

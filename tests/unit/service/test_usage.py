@@ -12,12 +12,12 @@ from stele.storage.memory import MemoryLog
 async def test_stored_censuses_keep_their_words() -> None:
     """The log has called namespaces `space` from the beginning: what was recorded once is read for ever."""
     registry = await Registry.open(MemoryLog())
-    seen = VersionUsage("orders", 1, 7, 3, namespace="team")
+    usage = VersionUsage("orders", 1, 7, 3, namespace="team")
     try:
-        await Usage(registry).record_census("topic orders", CensusRecord(5, seen=(seen,)))
+        await Usage(registry).record_census("topic orders", CensusRecord(5, seen=(usage,)))
         (document,) = registry.state.collections[COLLECTION].items.values()
         (row,) = msgspec.json.decode(document)["seen"]
         assert (row["space"], "namespace" in row) == ("team", False)
-        assert (await Usage(registry).get_place("topic orders")).seen == (seen,)
+        assert (await Usage(registry).get_place("topic orders")).seen == (usage,)
     finally:
         await registry.close()

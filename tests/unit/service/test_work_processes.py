@@ -24,9 +24,9 @@ from stele.service.work_processes import WorkProcesses, _Process
 @pytest.fixture(scope="module")
 def processes() -> Iterator[WorkProcesses]:
     """Two processes for input of a hundred bytes and more."""
-    made = WorkProcesses(2, 100, 60)
-    yield made
-    made.close()
+    pool = WorkProcesses(2, 100, 60)
+    yield pool
+    pool.close()
 
 
 def test_long_input_is_for_processes(processes: WorkProcesses) -> None:
@@ -70,17 +70,17 @@ def test_a_process_that_died_is_replaced(processes: WorkProcesses) -> None:
 
 def test_a_process_that_has_grown_is_replaced() -> None:
     """What calls leave behind does not add up."""
-    made = WorkProcesses(1, 1, 60, memory=1)
-    assert made.run_call(os.getpid) != made.run_call(os.getpid)
-    made.close()
+    pool = WorkProcesses(1, 1, 60, memory=1)
+    assert pool.run_call(os.getpid) != pool.run_call(os.getpid)
+    pool.close()
 
 
 def test_a_call_that_nobody_ends_does() -> None:
     """By the clock, also if it sleeps."""
-    made = WorkProcesses(1, 1, seconds=1)
+    pool = WorkProcesses(1, 1, seconds=1)
     with pytest.raises(Unavailable):
-        made.run_call(partial(time.sleep, 60))
-    made.close()
+        pool.run_call(partial(time.sleep, 60))
+    pool.close()
 
 
 def compare_slowly(seconds: float) -> str:
@@ -107,14 +107,14 @@ def test_progress_is_told(processes: WorkProcesses) -> None:
 
 async def test_a_call_that_nobody_waits_for_is_killed() -> None:
     """Its thread and its place are free at once, and the process is gone."""
-    threads, made = WorkThreads(2, 10, "tests"), WorkProcesses(1, 1, 60)
+    threads, pool = WorkThreads(2, 10, "tests"), WorkProcesses(1, 1, 60)
     loop = asyncio.get_running_loop()
-    pid = await loop.run_in_executor(threads, made.run_call, os.getpid)
-    asleep = asyncio.ensure_future(loop.run_in_executor(threads, made.run_call, partial(time.sleep, 60)))
+    pid = await loop.run_in_executor(threads, pool.run_call, os.getpid)
+    asleep = asyncio.ensure_future(loop.run_in_executor(threads, pool.run_call, partial(time.sleep, 60)))
     async with asyncio.timeout(120):
-        while made._slots._value:  # type: ignore[attr-defined]  # noqa: ASYNC110 - until it has the only place
+        while pool._slots._value:  # type: ignore[attr-defined]  # noqa: ASYNC110 - until it has the only place
             await asyncio.sleep(0.01)
-    waiting = asyncio.ensure_future(loop.run_in_executor(threads, made.run_call, os.getpid))
+    waiting = asyncio.ensure_future(loop.run_in_executor(threads, pool.run_call, os.getpid))
     await asyncio.sleep(0.3)
     assert not waiting.done(), "one call at a time"
     asleep.cancel()
@@ -123,7 +123,7 @@ async def test_a_call_that_nobody_waits_for_is_killed() -> None:
     with pytest.raises(ProcessLookupError):
         os.kill(pid, 0)
     threads.shutdown()
-    made.close()
+    pool.close()
 
 
 def make_start_wait(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
@@ -146,17 +146,17 @@ async def test_a_process_starts_whoever_waits_for_it(tmp_path: Path, monkeypatch
         started.append(process._process.pid)
 
     monkeypatch.setattr(_Process, "__init__", note_start)
-    threads, made = WorkThreads(2, 10, "tests"), WorkProcesses(1, 1, 60)
+    threads, pool = WorkThreads(2, 10, "tests"), WorkProcesses(1, 1, 60)
     loop = asyncio.get_running_loop()
-    given_up = asyncio.ensure_future(loop.run_in_executor(threads, made.run_call, os.getpid))
+    given_up = asyncio.ensure_future(loop.run_in_executor(threads, pool.run_call, os.getpid))
     async with asyncio.timeout(120):
         while not started:  # noqa: ASYNC110
             await asyncio.sleep(0.01)
         await asyncio.sleep(0.3)
         given_up.cancel()
-        while not made._slots._value:  # type: ignore[attr-defined]  # noqa: ASYNC110 - until its place is free
+        while not pool._slots._value:  # type: ignore[attr-defined]  # noqa: ASYNC110 - until its place is free
             await asyncio.sleep(0.01)
         gate.touch()
-        assert [await loop.run_in_executor(threads, made.run_call, os.getpid)] == started
+        assert [await loop.run_in_executor(threads, pool.run_call, os.getpid)] == started
     threads.shutdown()
-    made.close()
+    pool.close()

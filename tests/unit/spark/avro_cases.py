@@ -202,7 +202,7 @@ class Cases:
                 return "text", empty | {"member0": "text"}
             if kind == 2:
                 return 7, empty | {"member1": 7}
-            datum, shown = maker(random)
-            return (record["name"], datum), empty | {"member2": shown}
+            datum, arrow_value = maker(random)
+            return (record["name"], datum), empty | {"member2": arrow_value}
 
         return union, make

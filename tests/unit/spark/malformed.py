@@ -100,14 +100,14 @@ def nest_messages(tag: bytes) -> bytes:
 
 def bodies(random: Random) -> list[bytes]:
     """What any parser may be given."""
-    made = [b"", *numbers(), nest_messages(b"\x12"), nest_messages(b"\x1a")]
-    made += [bytes([byte]) * DEEP for byte in (0, 1, 2, 3, 4, 0x0C, 0x13, 0x7F, 0x80, 0xFF)]
-    made += [b"\2\2" * DEEP, b"\2\2\2" * DEEP, b"\x0c\0\2" * DEEP, b"\x0f\0\3\x0c\0\0\0\1" * DEEP]
+    inputs = [b"", *numbers(), nest_messages(b"\x12"), nest_messages(b"\x1a")]
+    inputs += [bytes([byte]) * DEEP for byte in (0, 1, 2, 3, 4, 0x0C, 0x13, 0x7F, 0x80, 0xFF)]
+    inputs += [b"\2\2" * DEEP, b"\2\2\2" * DEEP, b"\x0c\0\2" * DEEP, b"\x0f\0\3\x0c\0\0\0\1" * DEEP]
     counts = (2**31 - 1, 2**31, 2**24, -1)
-    made += [b"\x0f\0\x09\x0c" + struct.pack(">I", n & 0xFFFFFFFF) for n in counts]
-    made += [b"\x0f\0\x09" + bytes([kind]) + b"\x7f\xff\xff\xff" + b"\0" * 99 for kind in range(18)]
-    made += [b"\x0d\0\4\x0b\x0c\x7f\xff\xff\xff", b"\x0b\0\5\x7f\xff\xff\xff", b"\x0b\0\5\xff\xff\xff\xff"]
-    made += [b"\x2a\x02\xc3\x28", b"\x0b\0\5\0\0\0\2\xc3\x28", b"\x39" + struct.pack("<d", float("nan"))]
+    inputs += [b"\x0f\0\x09\x0c" + struct.pack(">I", n & 0xFFFFFFFF) for n in counts]
+    inputs += [b"\x0f\0\x09" + bytes([kind]) + b"\x7f\xff\xff\xff" + b"\0" * 99 for kind in range(18)]
+    inputs += [b"\x0d\0\4\x0b\x0c\x7f\xff\xff\xff", b"\x0b\0\5\x7f\xff\xff\xff", b"\x0b\0\5\xff\xff\xff\xff"]
+    inputs += [b"\x2a\x02\xc3\x28", b"\x0b\0\5\0\0\0\2\xc3\x28", b"\x39" + struct.pack("<d", float("nan"))]
     texts = ["[" * DEEP, '{"next":' * DEEP, '{"kids":[' * DEEP, '{"free":' + "[" * 900 + "]" * 900 + "}", "NaN"]
     texts += [
         '{"v": 1e999999999}',
@@ -124,8 +124,8 @@ def bodies(random: Random) -> list[bytes]:
         "{",
         '{"v": 1.5}',
     ]
-    made += [text.encode() for text in texts] + [b'{"s": "\xff"}', b'{"s": "\xed\xa0\x80"}']
-    return made + [random.randbytes(random.randrange(80)) for _ in range(200)]
+    inputs += [text.encode() for text in texts] + [b'{"s": "\xff"}', b'{"s": "\xed\xa0\x80"}']
+    return inputs + [random.randbytes(random.randrange(80)) for _ in range(200)]
 
 
 # --- languages ------------------------------------------------------------------------------------------------------
@@ -159,14 +159,14 @@ def avro(random: Random) -> Iterator[Batch]:
             column: Any = column, writer: Any = writer, reader: Any = reader, levels: int = levels
         ) -> list[Decoded]:
             known = {1: schema(writer)}
-            made = [
+            results = [
                 get_engine(each).decoder(schema(reader), known.get, recursion=levels).decode(column) for each in NAMES
             ]
-            assert describe_errors(made[0]).equals(describe_errors(made[1]))
-            assert made[0].codes.equals(made[1].codes)
-            assert made[0].offsets.equals(made[1].offsets)
-            assert print_array(made[0].values) == print_array(made[1].values)
-            return made
+            assert describe_errors(results[0]).equals(describe_errors(results[1]))
+            assert results[0].codes.equals(results[1].codes)
+            assert results[0].offsets.equals(results[1].offsets)
+            assert print_array(results[0].values) == print_array(results[1].values)
+            return results
 
         yield f"avro {name}", both, len(column)
 
@@ -231,12 +231,12 @@ def wires(random: Random) -> Iterator[Batch]:
         values += [
             mutate_frame(random, frame(random.choice(PAYLOADS)) + b"......")[: random.randrange(30)] for _ in range(200)
         ]
-        beside = pa.array([headers(random) for _ in values], HEADERS)
+        header_column = pa.array([headers(random) for _ in values], HEADERS)
 
-        def one(name: str = name, values: Any = values, beside: Any = beside) -> list[Decoded]:
+        def one(name: str = name, values: Any = values, header_column: Any = header_column) -> list[Decoded]:
             registry = Fake(*VERSIONS, answers=answers)
             reading = plan_read(registry, "s", wire=name.partition(" ")[0], engine="vm", patience=0.0)  # type: ignore[arg-type]  # as in test_wires
-            return [RecordDecoder(reading).decode(pa.array(values, pa.binary()), beside)]
+            return [RecordDecoder(reading).decode(pa.array(values, pa.binary()), header_column)]
 
         yield f"wire {name}", one, len(values)
 
@@ -244,7 +244,7 @@ def wires(random: Random) -> Iterator[Batch]:
 def main(seed: int) -> None:
     """Decode everything, check, print."""
     random = Random(seed)
-    told: dict[str, list[int]] = {}
+    counts: dict[str, list[int]] = {}
     slowest = ("", 0.0)
     for make in (avro, others, wires):
         for name, decode, count in make(random):
@@ -255,12 +255,12 @@ def main(seed: int) -> None:
                 good = describe_errors(decoded).is_null().to_pylist()
                 there = decoded.values.is_valid().to_pylist()
                 assert not any(value and not fine for value, fine in zip(there, good, strict=True)), name
-                told[name] = [count, count - sum(good)]
+                counts[name] = [count, count - sum(good)]
             if "-v" in sys.argv:
                 sys.stderr.write(f"{name} {time.perf_counter() - begin:.2f} {time.process_time():.1f}\n")
             slowest = max(slowest, (name, time.perf_counter() - begin), key=lambda each: each[1])
     peak = peak_memory() >> 20
-    sys.stdout.write(json.dumps({"told": told, "slowest": slowest, "peak MiB": peak}) + "\n")
+    sys.stdout.write(json.dumps({"told": counts, "slowest": slowest, "peak MiB": peak}) + "\n")
 
 
 if __name__ == "__main__":

@@ -146,16 +146,16 @@ PROMOTIONS = [
 ]
 
 
-@pytest.mark.parametrize(("writer", "reader", "datum", "shown"), PROMOTIONS)
-def test_promotions(engine: Engine, writer: Any, reader: Any, datum: Any, shown: Any) -> None:
+@pytest.mark.parametrize(("writer", "reader", "datum", "expected"), PROMOTIONS)
+def test_promotions(engine: Engine, writer: Any, reader: Any, datum: Any, expected: Any) -> None:
     """Every promotion of the specification, and unions on either side, alone and inside an array."""
     frames: list[bytes | None] = [frame_record(record(("f", writer)), {"f": datum})]
     assert decode(engine, record(("f", reader)), frames, {1: record(("f", writer))}).values.to_pylist() == [
-        {"f": shown}
+        {"f": expected}
     ]
     writers, readers = ({"type": "array", "items": each} for each in (writer, reader))
     decoded = decode(engine, readers, [frame_record(writers, [datum, datum])], {1: writers})
-    assert decoded.values.to_pylist() == [[shown, shown]]
+    assert decoded.values.to_pylist() == [[expected, expected]]
 
 
 def test_missing_fields_take_their_defaults(engine: Engine) -> None:
@@ -530,9 +530,9 @@ def test_null_rows_are_tombstones(engine: Engine) -> None:
 def test_a_schema_that_is_just_bytes_is_bare(engine: Engine) -> None:
     """Top-level bytes have no length in front, as the vendor's clients write them; inside other types they have one."""
     frame = b"\0\0\0\0\1"
-    for reader, shown in (("bytes", b"\4ab"), (["null", "bytes"], b"\4ab"), ("string", "\4ab")):
+    for reader, expected in (("bytes", b"\4ab"), (["null", "bytes"], b"\4ab"), ("string", "\4ab")):
         decoded = decode(engine, reader, [frame + b"\4ab", None], {1: "bytes"})
-        assert decoded.values.to_pylist() == [shown, None]
+        assert decoded.values.to_pylist() == [expected, None]
     assert decode(engine, "bytes", [frame], {1: "bytes"}).values.to_pylist() == [b""]
     assert decode(engine, "bytes", [frame + b"\4ab"], {1: "string"}).values.to_pylist() == [b"ab"]
     money = {"type": "bytes", "logicalType": "decimal", "precision": 4, "scale": 2}

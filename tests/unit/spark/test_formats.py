@@ -60,24 +60,26 @@ ORDER: dict[str, Any] = {
 def order(**changes: Any) -> Any:
     """A message with every field set."""
     kind: Any = message_class(parse_schema(PROTOBUF).parsed, "acme.Order")
-    made = kind(i=-1, u=4_000_000_000, w=2**64 - 1, f=1.5, d=2.5, b=True, s="é", y=b"\xff", k=1, maybe=0, many=[1, 2])
-    made.parts.add(sku="a", count=3).leaves["q"].kinds.extend([1, 0])
-    made.parts[0].leaves["q"].x = -4
-    made.part.sku = "p"
-    made.names[7] = "seven"
-    made.by_name["n"].sku = "z"
-    made.by_name["n"].count = 1
-    made.text = "t"
-    made.at.FromDatetime(ORDER["at"])
-    made.span.FromTimedelta(ORDER["span"])
-    made.wrapped.value = 5
-    made.any["a"] = 1
-    made.mask.paths.extend(["a", "b"])
-    made.words.add(value="x")
-    made.words.add()
+    message = kind(
+        i=-1, u=4_000_000_000, w=2**64 - 1, f=1.5, d=2.5, b=True, s="é", y=b"\xff", k=1, maybe=0, many=[1, 2]
+    )
+    message.parts.add(sku="a", count=3).leaves["q"].kinds.extend([1, 0])
+    message.parts[0].leaves["q"].x = -4
+    message.part.sku = "p"
+    message.names[7] = "seven"
+    message.by_name["n"].sku = "z"
+    message.by_name["n"].count = 1
+    message.text = "t"
+    message.at.FromDatetime(ORDER["at"])
+    message.span.FromTimedelta(ORDER["span"])
+    message.wrapped.value = 5
+    message.any["a"] = 1
+    message.mask.paths.extend(["a", "b"])
+    message.words.add(value="x")
+    message.words.add()
     for name, value in changes.items():
-        setattr(made, name, value)
-    return made
+        setattr(message, name, value)
+    return message
 
 
 def decode(
@@ -162,11 +164,11 @@ def test_a_message_inside_itself_is_text_where_it_comes_round() -> None:
         'syntax = "proto3"; message Tree { string name = 1; repeated Tree below = 2; }', "PROTOBUF", id=1
     )
     kind: Any = message_class(parse_schema(tree).parsed)
-    made = kind(name="a", below=[kind(name="b", below=[kind(name="c")])])
-    decoded = decode(tree, [frame(1, made.SerializeToString(), [0])])
+    message = kind(name="a", below=[kind(name="b", below=[kind(name="c")])])
+    decoded = decode(tree, [frame(1, message.SerializeToString(), [0])])
     assert decoded.values.to_pylist() == [{"name": "a", "below": ['{"name": "b", "below": [{"name": "c"}]}']}]
     again = encoder_for(tree, 1).encode(decoded.values)
-    assert again.to_pylist() == [frame(1, made.SerializeToString(), [0])]
+    assert again.to_pylist() == [frame(1, message.SerializeToString(), [0])]
 
 
 def test_times_out_of_range_are_reasons() -> None:
@@ -275,8 +277,8 @@ def test_json_that_is_no_object_is_the_value_itself() -> None:
     """A schema for a list or a scalar has no columns; an object with the one property `value` has."""
     words = ResolvedSchema('{"type": "array", "items": {"type": "string"}}', "JSON", id=1)
     assert decode(words, frame_json(["a"])).values.to_pylist() == [["a"]]
-    held = ResolvedSchema('{"type": "object", "properties": {"value": {"type": "string"}}}', "JSON", id=1)
-    assert decode(held, frame_json({"value": "a"})).values.to_pylist() == [{"value": "a"}]
+    object_schema = ResolvedSchema('{"type": "object", "properties": {"value": {"type": "string"}}}', "JSON", id=1)
+    assert decode(object_schema, frame_json({"value": "a"})).values.to_pylist() == [{"value": "a"}]
     anything = ResolvedSchema("{}", "JSON", id=1)
     assert decode(anything, frame_json({"a": [1]})).values.to_pylist() == ['{"a":[1]}']
 
@@ -386,17 +388,17 @@ def test_columns_a_schema_was_made_of_can_be_written() -> None:
         [pa.array([value], type_) for _, type_, value in columns.values()], names=list(columns)
     )
     proto = ResolvedSchema(schema_for(struct, "protobuf", name="acme.Row")[0], "PROTOBUF", id=1)
-    found = decode(proto, encoder_for(proto, 1).encode(rows).to_pylist()).values.to_pylist()[0]
-    assert found["day"] == {"year": 2026, "month": 1, "day": 31}
-    assert (found["at"], found["raw"], found["count"]) == (columns["at"][2], b"\xff\0", 5)
-    assert int.from_bytes(found["price"]["value"], "big", signed=True) == -1250
-    assert found["clock"]["hours"] == 12
+    row = decode(proto, encoder_for(proto, 1).encode(rows).to_pylist()).values.to_pylist()[0]
+    assert row["day"] == {"year": 2026, "month": 1, "day": 31}
+    assert (row["at"], row["raw"], row["count"]) == (columns["at"][2], b"\xff\0", 5)
+    assert int.from_bytes(row["price"]["value"], "big", signed=True) == -1250
+    assert row["clock"]["hours"] == 12
     text = ResolvedSchema(schema_for(struct, "json", name="Row")[0], "JSON", id=1)
-    kept = pa.StructArray.from_arrays(rows.flatten()[:6], names=list(columns)[:6])
-    found = decode(text, encoder_for(text, 1).encode(kept).to_pylist()).values.to_pylist()[0]
-    assert found["day"] == "2026-01-31"
-    assert (found["price"], found["raw"]) == ("-12.50", "/wA=")
-    assert (found["at"], found["clock"]) == ("2026-01-31T12:00:00.000005Z", "2026-01-31T12:00:00.000005")
+    first_columns = pa.StructArray.from_arrays(rows.flatten()[:6], names=list(columns)[:6])
+    row = decode(text, encoder_for(text, 1).encode(first_columns).to_pylist()).values.to_pylist()[0]
+    assert row["day"] == "2026-01-31"
+    assert (row["price"], row["raw"]) == ("-12.50", "/wA=")
+    assert (row["at"], row["clock"]) == ("2026-01-31T12:00:00.000005Z", "2026-01-31T12:00:00.000005")
 
 
 def test_formats_without_columns_are_refused() -> None:
@@ -473,5 +475,5 @@ def test_numbers_that_need_care_are_found(text: str, careful: bool) -> None:
     """
     for number in (1, 0x30313233, 0x2E2E2E2E, 0x0A0A0A0A):
         frame = b"\0" + number.to_bytes(4, "big") + text.encode()
-        found = pc.match_substring_regex(pa.array([frame], pa.binary()), JsonColumns.careful)
-        assert found.to_pylist() == [careful], number
+        matches = pc.match_substring_regex(pa.array([frame], pa.binary()), JsonColumns.careful)
+        assert matches.to_pylist() == [careful], number

@@ -21,8 +21,8 @@ def worker_answers() -> dict[str, Any]:
     root = Path(__file__).parents[3]
     done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE, check=False, cwd=root)
     assert done.returncode == 0, done.stderr[-3000:]
-    found: dict[str, Any] = json.loads(done.stdout)
-    return found
+    answers: dict[str, Any] = json.loads(done.stdout)
+    return answers
 
 
 def test_everything_is_read_or_refused(worker_answers: dict[str, Any]) -> None:

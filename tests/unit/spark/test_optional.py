@@ -46,8 +46,8 @@ try:
 except NotInstalled as error:
     print(error)
 """
-    said = run_without("pyspark", "pyarrow", "numpy", "numba", "pyiceberg", body=body)
-    assert said == "PySpark is not installed: pip install 'stele-registry[spark]'\n"
+    output = run_without("pyspark", "pyarrow", "numpy", "numba", "pyiceberg", body=body)
+    assert output == "PySpark is not installed: pip install 'stele-registry[spark]'\n"
 
 
 def test_without_numba_auto_is_the_python_engine() -> None:
@@ -60,8 +60,8 @@ try:
 except NotInstalled as error:
     print(error)
 """
-    said = run_without("numba", body=body)
-    assert said == "python\nnumba is not installed: pip install 'stele-registry[spark]'\n"
+    output = run_without("numba", body=body)
+    assert output == "python\nnumba is not installed: pip install 'stele-registry[spark]'\n"
 
 
 def test_a_missing_java_is_said_plainly(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -145,8 +145,8 @@ def test_kernels_that_nobody_uses_are_removed(monkeypatch: pytest.MonkeyPatch, t
     """Those of other sources go after 30 days without use; what is used, another's or not ours to judge stays."""
     monkeypatch.setenv("STELE_CACHE_DIR", str(tmp_path))
     old = jit.UNUSED_DAYS + 1
-    gone = [_make_kernels(tmp_path, f"0.{number}.0-{number:016x}", old) for number in range(3)]
-    gone.append(_make_kernels(tmp_path, f"0.4.0-{4:016x}.removed-{5:032x}", old))  # what a killed process left
+    removed = [_make_kernels(tmp_path, f"0.{number}.0-{number:016x}", old) for number in range(3)]
+    removed.append(_make_kernels(tmp_path, f"0.4.0-{4:016x}.removed-{5:032x}", old))  # what a killed process left
     kept = [
         _make_kernels(tmp_path, f"0.5.0-{5:016x}", jit.UNUSED_DAYS - 1),
         _make_kernels(tmp_path, "somebody's own folder", old),
@@ -161,7 +161,7 @@ def test_kernels_that_nobody_uses_are_removed(monkeypatch: pytest.MonkeyPatch, t
     (tmp_path / "numba").chmod(0o700)
     mine = jit.cache_folder()
     assert sorted(mine.parent.iterdir()) == sorted([mine, link, *kept[:4]])
-    assert not any(path.exists() for path in gone)
+    assert not any(path.exists() for path in removed)
     assert all((path / "vm" / "kernel.nbi").exists() for path in kept)
     assert jit.cache_folder() == mine
 

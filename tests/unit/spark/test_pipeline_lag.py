@@ -103,8 +103,8 @@ def test_settings_in_the_words_of_librdkafka() -> None:
         "kafka.ssl.truststore.location": "/x.jks",
         "failOnDataLoss": "false",
     }
-    found = kafka_client_settings(SourceConfig(kind="kafka", bootstrap="b:1", topics=("t",), options=options))
-    assert {name: value for name, value in found.items() if isinstance(value, str)} == {
+    settings = kafka_client_settings(SourceConfig(kind="kafka", bootstrap="b:1", topics=("t",), options=options))
+    assert {name: value for name, value in settings.items() if isinstance(value, str)} == {
         "bootstrap.servers": "b:1",
         "security.protocol": "SASL_SSL",
         "sasl.mechanism": "PLAIN",

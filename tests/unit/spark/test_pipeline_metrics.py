@@ -49,20 +49,20 @@ def config(folder: Path, port: int = 0, file: str = "") -> PipelineConfig:
 
 def figures(text: str) -> dict[str, float]:
     """Samples by name and labels; the label of the pipeline left out."""
-    found = {}
+    samples = {}
     for family in text_string_to_metric_families(text):
         for sample in family.samples:
             labels = ",".join(f"{name}={value}" for name, value in sample.labels.items() if name != "pipeline")
-            found[f"{sample.name}{{{labels}}}"] = sample.value
-    return found
+            samples[f"{sample.name}{{{labels}}}"] = sample.value
+    return samples
 
 
 def test_a_file_after_every_batch(tmp_path: Path) -> None:
     """The file is there from the start, with nothing counted, and after a batch has all its figures."""
-    with open_metrics(config(tmp_path, file="deep/orders.prom")) as seen:
+    with open_metrics(config(tmp_path, file="deep/orders.prom")) as count_batch:
         file = tmp_path / "deep" / "orders.prom"
         assert figures(file.read_text())["stele_pipeline_batches_total{}"] == 0
-        seen(BATCH)
+        count_batch(BATCH)
         now = figures(file.read_text())
     assert now["stele_pipeline_rows_total{table=shop.orders}"] == 7
     assert now["stele_pipeline_records_total{id=2}"] == 3
@@ -82,12 +82,12 @@ def test_a_file_after_every_batch(tmp_path: Path) -> None:
 def test_counters_go_on_in_the_next_run(tmp_path: Path) -> None:
     """A second run starts where the checkpoint and the file are, and a batch that is counted is not counted again."""
     settings = config(tmp_path, file="orders.prom")
-    with open_metrics(settings) as seen:
-        seen(BATCH)
+    with open_metrics(settings) as count_batch:
+        count_batch(BATCH)
     BatchJournal(settings.checkpoint).finish_batch(BatchEntry(0, ()), BATCH)
-    with open_metrics(settings) as seen:
-        seen(msgspec.structs.replace(BATCH, replayed=True))
-        seen(msgspec.structs.replace(BATCH, batch=1, seconds=4000.0))
+    with open_metrics(settings) as count_batch:
+        count_batch(msgspec.structs.replace(BATCH, replayed=True))
+        count_batch(msgspec.structs.replace(BATCH, batch=1, seconds=4000.0))
     now = figures((tmp_path / "orders.prom").read_text())
     assert now["stele_pipeline_batches_total{}"] == 2
     assert now["stele_pipeline_rows_total{table=shop.orders}"] == 14
@@ -111,8 +111,8 @@ def test_a_port_while_it_runs(tmp_path: Path) -> None:
     port = free_port()
     settings = config(tmp_path, port)
     address = f"http://127.0.0.1:{port}/metrics"
-    with open_metrics(settings) as seen:
-        seen(BATCH)
+    with open_metrics(settings) as count_batch:
+        count_batch(BATCH)
         with urllib.request.urlopen(address, timeout=30) as answer_questions:
             assert figures(answer_questions.read().decode())["stele_pipeline_rows_total{table=shop.orders}"] == 7
     with open_metrics(settings), urllib.request.urlopen(address, timeout=30):
@@ -139,18 +139,18 @@ def test_what_cannot_be_is_said_at_once(tmp_path: Path) -> None:
 
 def test_a_full_disk_fails_no_batch(tmp_path: Path) -> None:
     """Once it runs, a file that cannot be written is left as it is."""
-    with open_metrics(config(tmp_path, file="folder/orders.prom")) as seen:
+    with open_metrics(config(tmp_path, file="folder/orders.prom")) as count_batch:
         (tmp_path / "folder" / "orders.prom").unlink()
         (tmp_path / "folder").rmdir()
         (tmp_path / "folder").touch()
-        seen(BATCH)
+        count_batch(BATCH)
     assert (tmp_path / "folder").read_bytes() == b""
 
 
 def test_nothing_without_settings(tmp_path: Path) -> None:
     """A pipeline without metrics has nothing to open, and leaves no trace."""
-    with open_metrics(config(tmp_path)) as seen:
-        seen(BATCH)
+    with open_metrics(config(tmp_path)) as count_batch:
+        count_batch(BATCH)
     assert list(tmp_path.iterdir()) == []
 
 
@@ -161,8 +161,8 @@ def test_labels_stay_few(tmp_path: Path) -> None:
     codes = {"UNUSABLE_SCHEMA": 20}
     tables = {"shop.orders": 500}
     batch = BatchReport(0, records=ids, rows=500, dead_letters=50, codes=codes, reasons=reasons, tables=tables)
-    with open_metrics(config(tmp_path, file="it.prom")) as seen:
-        seen(batch)
+    with open_metrics(config(tmp_path, file="it.prom")) as count_batch:
+        count_batch(batch)
     now = figures((tmp_path / "it.prom").read_text())
     records = {name: value for name, value in now.items() if name.startswith("stele_pipeline_records_total")}
     assert len(records) == MAX_IDS + 1
@@ -174,19 +174,19 @@ def test_labels_stay_few(tmp_path: Path) -> None:
 
 def test_lag_is_asked_for_now_and_then(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Lag is there by topic, scrapes in quick succession ask the broker once, and nothing is said when nobody knows."""
-    asked: list[PipelineConfig] = []
+    calls: list[PipelineConfig] = []
 
     def behind(settings: PipelineConfig) -> dict[str, int]:
-        asked.append(settings)
+        calls.append(settings)
         return {"orders": 12}
 
     monkeypatch.setattr(LagMeter, "HOLDS", 600.0)
     metrics = PipelineMetrics(config(tmp_path), behind=behind)
     metrics.count_batch(BATCH)
     for _ in range(3):
-        found = {sample.labels["topic"]: sample.value for sample in _samples(metrics, "lag_records")}
-        assert found == {"orders": 12}
-    assert len(asked) == 1
+        lags = {sample.labels["topic"]: sample.value for sample in _samples(metrics, "lag_records")}
+        assert lags == {"orders": 12}
+    assert len(calls) == 1
     silent = PipelineMetrics(config(tmp_path), behind=lambda _: None)
     assert list(_samples(silent, "lag_records")) == []
 

@@ -36,22 +36,22 @@ def write_pipeline(folder: Path, start: PipelineAnswers, spark: str = "4.1.1") -
 def test_every_combination_is_valid(tmp_path: Path, source: str, kind: TableKind, table: str) -> None:
     """The file loads, and the configuration is what was asked for."""
     start = PipelineAnswers(**SOURCES[source], table=table, kind=kind, registry="http://registry:8081")  # type: ignore[arg-type]  # of several types
-    found = write_pipeline(tmp_path, start)
-    assert found.source.registry == "http://registry:8081"
-    assert found.table.kind == kind
-    assert tuple(route.table for route in found.routes) == start.tables
-    assert tuple(route.subject for route in found.routes) == start.subjects
-    assert found.source.topics == start.topics
+    config = write_pipeline(tmp_path, start)
+    assert config.source.registry == "http://registry:8081"
+    assert config.table.kind == kind
+    assert tuple(route.table for route in config.routes) == start.tables
+    assert tuple(route.subject for route in config.routes) == start.subjects
+    assert config.source.topics == start.topics
     assert len(set(start.tables)) == len(start.tables)
     if table:
         assert start.tables[0].startswith("shop.")
-    packages = " ".join(found.spark.packages)
+    packages = " ".join(config.spark.packages)
     assert ("spark-sql-kafka-0-10_2.13:4.1.1" in packages) == bool(start.bootstrap)
     assert ("iceberg-spark-runtime-4.1_2.13" in packages) == (kind == "iceberg-spark")
     assert ("delta-spark_2.13" in packages) == (kind == "delta")
-    assert bool(found.table.warehouse) == (kind != "iceberg-spark")
+    assert bool(config.table.warehouse) == (kind != "iceberg-spark")
     if kind == "iceberg-spark":
-        assert f"spark.sql.catalog.{found.table.catalog}" in found.spark.conf
+        assert f"spark.sql.catalog.{config.table.catalog}" in config.spark.conf
 
 
 def test_names_made_of_topics() -> None:
@@ -72,9 +72,9 @@ def test_comments_are_settings_too(tmp_path: Path) -> None:
             for line in text.splitlines()
         ]
         (tmp_path / "all.toml").write_text("\n".join(lines), encoding="utf-8")
-        found = load_config(tmp_path / "all.toml", {})
-        assert (found.mode, found.table.changes, found.metrics.port) == ("FAILFAST", "ask", 9108)
-        assert found.trigger.interval
+        config = load_config(tmp_path / "all.toml", {})
+        assert (config.mode, config.table.changes, config.metrics.port) == ("FAILFAST", "ask", 9108)
+        assert config.trigger.interval
 
 
 def test_packages_fit_spark(tmp_path: Path) -> None:
@@ -89,7 +89,7 @@ def test_packages_fit_spark(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("start", "said"),
+    ("start", "message"),
     [
         (PipelineAnswers(), "either the address"),
         (PipelineAnswers(bootstrap="b", path="in", subject="s"), "either the address"),
@@ -102,9 +102,9 @@ def test_packages_fit_spark(tmp_path: Path) -> None:
         (PipelineAnswers(path="in", subject="s", table="a.b.c", kind="parquet"), "database.table"),
     ],
 )
-def test_answers_that_do_not_fit(tmp_path: Path, start: PipelineAnswers, said: str) -> None:
+def test_answers_that_do_not_fit(tmp_path: Path, start: PipelineAnswers, message: str) -> None:
     """Answers that make no pipeline are refused with what is wrong, before anything is written."""
-    with pytest.raises(Invalid, match=said):
+    with pytest.raises(Invalid, match=message):
         render_pipeline_toml(start, tmp_path)
 
 
@@ -119,10 +119,10 @@ _TEXT = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=1
 @given(path=_TEXT, subject=_TEXT, registry=_TEXT)
 def test_any_text_comes_back(tmp_path: Path, path: str, subject: str, registry: str) -> None:
     """Quotes, control characters and other alphabets do not break the file."""
-    found = write_pipeline(tmp_path, PipelineAnswers(path=f"x{path}", subject=subject, registry=f"http://{registry}/"))
-    assert found.source.subject == subject
-    assert found.source.registry == f"http://{registry}/"
-    assert found.source.path.endswith(f"x{path}")
+    config = write_pipeline(tmp_path, PipelineAnswers(path=f"x{path}", subject=subject, registry=f"http://{registry}/"))
+    assert config.source.subject == subject
+    assert config.source.registry == f"http://{registry}/"
+    assert config.source.path.endswith(f"x{path}")
 
 
 @settings(

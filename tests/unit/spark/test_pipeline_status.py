@@ -55,7 +55,7 @@ def pin() -> PinnedSchemas:
 
 def batch(number: int, **more: object) -> BatchReport:
     """A batch, a minute after the one before."""
-    given = BatchReport(
+    report = BatchReport(
         number,
         at=START + 60 * number,
         rows=10,
@@ -68,7 +68,7 @@ def batch(number: int, **more: object) -> BatchReport:
         reasons={"unknown schema id 7": 2},
         seconds=2.0,
     )
-    return msgspec.structs.replace(given, **more)
+    return msgspec.structs.replace(report, **more)
 
 
 def ran(folder: Path, *batches: BatchReport) -> PipelineConfig:
@@ -84,28 +84,28 @@ def ran(folder: Path, *batches: BatchReport) -> PipelineConfig:
 
 def test_a_pipeline_that_never_ran(tmp_path: Path) -> None:
     """There is a status before the first run, and asking for it makes no folder."""
-    found = read_status(config(tmp_path))
-    assert (found.running, found.newest, found.totals.batches) == (False, None, 0)
-    assert found.report().verdict == "no batch has finished yet"
-    assert "no batch" in to_text(found)
+    status = read_status(config(tmp_path))
+    assert (status.running, status.newest, status.totals.batches) == (False, None, 0)
+    assert status.report().verdict == "no batch has finished yet"
+    assert "no batch" in to_text(status)
     assert "<svg" not in to_html(read_history(config(tmp_path)))
     assert list(tmp_path.iterdir()) == []
 
 
 def test_what_it_did_and_where_it_is(tmp_path: Path) -> None:
     """Sums, the last batch, records by id under the names of their versions, dead letters by reason."""
-    found = read_status(ran(tmp_path, *(batch(number) for number in range(3))))
-    assert (found.totals.batches, found.totals.rows, found.totals.dead_letters) == (3, 30, 6)
-    assert found.newest == batch(2)
-    assert found.rate == 13 / 2
-    assert found.ids == (IdCount("11", 27, SUBJECT, 1), IdCount("99", 3))
-    assert found.reasons == {"unknown schema id 7": 6}
-    text = to_text(found)
+    status = read_status(ran(tmp_path, *(batch(number) for number in range(3))))
+    assert (status.totals.batches, status.totals.rows, status.totals.dead_letters) == (3, 30, 6)
+    assert status.newest == batch(2)
+    assert status.rate == 13 / 2
+    assert status.ids == (IdCount("11", 27, SUBJECT, 1), IdCount("99", 3))
+    assert status.reasons == {"unknown schema id 7": 6}
+    text = to_text(status)
     assert "not running, last batch 2 at 2023-11-14T22:15:20Z, with 2 dead letters" in text
-    assert found.report().state == ReportState.ATTENTION
+    assert status.report().state == ReportState.ATTENTION
     assert f"source files in {tmp_path / 'in'}, checkpoint {tmp_path / 'state'}" in text.splitlines()
     assert "unknown schema id 7" in text
-    assert json.loads(to_json(found))["totals"]["tables"] == {"shop.orders": 30}
+    assert json.loads(to_json(status))["totals"]["tables"] == {"shop.orders": 30}
 
 
 def test_a_finished_run_is_not_bad_news(tmp_path: Path) -> None:
@@ -123,11 +123,11 @@ def test_changes_of_tables_are_in_status_and_report(tmp_path: Path) -> None:
     """Every change is told with its batch, the newest first; reports of before there were changes still load."""
     widened = TableChange("shop.orders", ColumnChange("widen", ("amount",), "bigint", "int"))
     settings_ = ran(tmp_path, batch(0), batch(1, changes=(widened,)))
-    found = read_status(settings_)
-    assert [(it.batch, it.table, it.change) for it in found.changes] == [
+    status = read_status(settings_)
+    assert [(it.batch, it.table, it.change) for it in status.changes] == [
         (1, "shop.orders", "column amount: int → bigint")
     ]
-    assert "column amount: int → bigint" in to_text(found)
+    assert "column amount: int → bigint" in to_text(status)
     assert "column amount: int → bigint" in to_html(read_history(settings_))
     old = msgspec.json.decode(b'{"batch": 3, "rows": 1, "columns_added": ["note"]}', type=BatchReport)
     assert (old.columns_added, old.changes) == (("note",), ())
@@ -208,11 +208,11 @@ def with_registry(settings_: PipelineConfig, registry: str) -> PipelineConfig:
 
 def test_the_page_draws_the_versions_that_batches_used(tmp_path: Path) -> None:
     """The story line says which batches used which version, in the picture and in its table; so do the fields."""
-    found = ran(tmp_path, *(batch(number) for number in range(5)))
+    base_settings = ran(tmp_path, *(batch(number) for number in range(5)))
     fields = [{"name": "id", "type": "long"}, {"name": "note", "type": "string", "default": ""}]
     texts = [json.dumps({"type": "record", "name": "R", "fields": fields[:count]}) for count in (1, 2)]
     with RegistryBox([(SUBJECT, text) for text in texts], port=0) as box:
-        settings_ = with_registry(found, box.url)
+        settings_ = with_registry(base_settings, box.url)
         page = to_html(read_history(settings_, load_pipeline_evolutions(settings_)))
     assert page.count('class="stele-picture"') == page.count('class="picture-table"') == 2
     assert [page.count(label) for label in (">batches 0–1<", ">batches 2–4<")] == [2, 2]

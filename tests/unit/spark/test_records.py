@@ -25,10 +25,10 @@ from stele.wire.confluent import frame
 
 def avro(name: str, *fields: str, number: int, subject: str = "", version: int = 1) -> ResolvedSchema:
     """A schema of a record with string fields, all but the first with defaults."""
-    made = [
+    definitions = [
         {"name": field, "type": "string", **({"default": "-"} if place else {})} for place, field in enumerate(fields)
     ]
-    text = json.dumps({"type": "record", "name": name, "namespace": "acme", "fields": made})
+    text = json.dumps({"type": "record", "name": name, "namespace": "acme", "fields": definitions})
     return ResolvedSchema(text, id=number, subject=subject or f"acme.{name}", version=version)
 
 

@@ -152,10 +152,10 @@ def test_what_nobody_asked_for_is_read_past(engine: Engine) -> None:
         return {"v": depth, "kids": [bush(depth - 1)] * 2, "by": {"x": None, "y": bush(depth - 1)}}
 
     def pole(depth: int) -> Any:
-        made = {"v": 1, "kids": [], "by": {}}
+        node = {"v": 1, "kids": [], "by": {}}
         for _ in range(depth):
-            made = {"v": 1, "kids": [], "by": {"x": made}}
-        return made
+            node = {"v": 1, "kids": [], "by": {"x": node}}
+        return node
 
     data = [
         {"a": 1, "tree": bush(4), "b": "é", "again": bush(2)},

@@ -118,20 +118,20 @@ def test_ids_count_in_the_context_of_the_subject() -> None:
     )
     fake = FakeRegistry()
     lookup = SchemaLookup(pin_schemas(both, ":.team:s"), lambda: fake)
-    found = lookup(1)
-    assert found is not None
-    assert found.root.kind == "int"
+    schema = lookup(1)
+    assert schema is not None
+    assert schema.root.kind == "int"
     assert lookup(5) is not None
     assert fake.contexts == {"team"}
 
 
 def test_a_process_opens_one_client_for_one_function() -> None:
     """A function unpickled again and again by tasks is the same registry, and not too many clients stay open."""
-    made: list[FakeRegistry] = []
+    clients: list[FakeRegistry] = []
 
     def connect() -> FakeRegistry:
-        made.append(FakeRegistry())
-        return made[-1]
+        clients.append(FakeRegistry())
+        return clients[-1]
 
     named = as_picklable(connect)
     assert isinstance(named, ClientFactory)
@@ -141,7 +141,7 @@ def test_a_process_opens_one_client_for_one_function() -> None:
     for _ in range(MAX_CLIENTS):
         get_client(partial(FakeRegistry))
     assert get_client(connect) is not first
-    assert len(made) == 2
+    assert len(clients) == 2
     with pytest.raises(Invalid, match="a FakeRegistry cannot travel"):
         as_picklable(FakeRegistry())  # type: ignore[arg-type]  # on purpose
 
@@ -165,14 +165,14 @@ def test_a_client_that_made_room_closes_after_its_last_use() -> None:
     def connect() -> SchemaRegistryClient:
         return SchemaRegistryClient("http://nowhere", transport=transport)
 
-    held = get_client(connect)
-    assert isinstance(held, SchemaRegistryClient)
+    client = get_client(connect)
+    assert isinstance(client, SchemaRegistryClient)
     functions = [partial(FakeRegistry) for _ in range(MAX_CLIENTS)]
     for function in functions:
         get_client(function)
-    assert held.subjects() == []
+    assert client.subjects() == []
     assert transport.closings == 0
-    del held
+    del client
     assert transport.closings == 1
     assert get_client(connect) is get_client(connect)
     assert transport.closings == 1

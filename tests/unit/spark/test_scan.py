@@ -55,80 +55,80 @@ def decoder(*, scanning: bool) -> RowDecoder:
 SCANNING, PARSING = decoder(scanning=True), decoder(scanning=False)
 
 
-def leaf(random: Random, made: Any) -> None:
+def leaf(random: Random, target: Any) -> None:
     """Fill a leaf."""
-    made.x = random.randint(-(1 << 63), (1 << 63) - 1)
-    made.kinds.extend(random.choice([0, 1, -5, 77]) for _ in range(random.randrange(3)))
-    made.words.extend(random.choice(["", "é", "word"]) for _ in range(random.randrange(3)))
+    target.x = random.randint(-(1 << 63), (1 << 63) - 1)
+    target.kinds.extend(random.choice([0, 1, -5, 77]) for _ in range(random.randrange(3)))
+    target.words.extend(random.choice(["", "é", "word"]) for _ in range(random.randrange(3)))
 
 
-def part(random: Random, made: Any) -> None:
+def part(random: Random, target: Any) -> None:
     """Fill a part."""
-    made.SetInParent()
-    made.sku = random.choice(["", "a", "ünï"])
+    target.SetInParent()
+    target.sku = random.choice(["", "a", "ünï"])
     if random.random() < 0.5:
-        made.count = random.choice([0, -1, 5])
+        target.count = random.choice([0, -1, 5])
     for key in random.sample(["", "k", "z"], random.randrange(3)):
-        leaf(random, made.leaves[key])
+        leaf(random, target.leaves[key])
     for _ in range(random.randrange(3)):
-        leaf(random, made.list.add())
+        leaf(random, target.list.add())
     if random.random() < 0.5:
-        leaf(random, made.one)
+        leaf(random, target.one)
 
 
 def message(random: Random) -> Any:
     """A message with some of its fields."""
-    made: Any = message_class(parse_schema(SCHEMA).parsed, "All")()
+    root: Any = message_class(parse_schema(SCHEMA).parsed, "All")()
     ranges = {"a": 31, "b": 63, "e": 31, "f": 63, "i": 31, "j": 63}
     for name, bits in ranges.items():
-        setattr(made, name, random.choice([0, 1, -1, random.randint(-(1 << bits), (1 << bits) - 1)]))
+        setattr(root, name, random.choice([0, 1, -1, random.randint(-(1 << bits), (1 << bits) - 1)]))
     for name, bits in {"c": 32, "d": 64, "g": 32, "h": 64}.items():
-        setattr(made, name, random.choice([0, (1 << bits) - 1, random.getrandbits(bits)]))
-    made.k, made.l, made.m = random.choice([0.0, -0.0, 1.5, float("inf")]), random.gauss(0, 1e9), random.random() < 0.5
-    made.n, made.o, made.p = random.choice(["", "text", "日本"]), random.randbytes(3), random.choice([0, 1, -5, 9])
+        setattr(root, name, random.choice([0, (1 << bits) - 1, random.getrandbits(bits)]))
+    root.k, root.l, root.m = random.choice([0.0, -0.0, 1.5, float("inf")]), random.gauss(0, 1e9), random.random() < 0.5
+    root.n, root.o, root.p = random.choice(["", "text", "日本"]), random.randbytes(3), random.choice([0, 1, -5, 9])
     for name, value in {"oa": 0, "ob": "", "oc": 1, "od": False, "oe": b"\xff"}.items():
         if random.random() < 0.5:
-            setattr(made, name, value)
-    made.ra.extend(random.randint(-(1 << 31), (1 << 31) - 1) for _ in range(random.randrange(4)))
-    made.rb.extend(random.random() for _ in range(random.randrange(3)))
-    made.rc.extend(random.random() < 0.5 for _ in range(random.randrange(3)))
-    made.rd.extend(["x", ""][: random.randrange(3)])
-    made.re.extend([0, 1, 9][: random.randrange(4)])
-    made.unpacked.extend([1, -1][: random.randrange(3)])
-    made.rg.extend([(1 << 64) - 1][: random.randrange(2)])
+            setattr(root, name, value)
+    root.ra.extend(random.randint(-(1 << 31), (1 << 31) - 1) for _ in range(random.randrange(4)))
+    root.rb.extend(random.random() for _ in range(random.randrange(3)))
+    root.rc.extend(random.random() < 0.5 for _ in range(random.randrange(3)))
+    root.rd.extend(["x", ""][: random.randrange(3)])
+    root.re.extend([0, 1, 9][: random.randrange(4)])
+    root.unpacked.extend([1, -1][: random.randrange(3)])
+    root.rg.extend([(1 << 64) - 1][: random.randrange(2)])
     for _ in range(random.randrange(3)):
-        part(random, made.rf.add())
-        made.rh.add()
-    fill_nested(random, made)
-    return made
+        part(random, root.rf.add())
+        root.rh.add()
+    fill_nested(random, root)
+    return root
 
 
-def fill_nested(random: Random, made: Any) -> None:
+def fill_nested(random: Random, root: Any) -> None:
     """Fill the fields that are messages, maps, members of a oneof."""
     if random.random() < 0.5:
-        part(random, made.sub)
+        part(random, root.sub)
     if random.random() < 0.5:
-        made.nothing.SetInParent()
+        root.nothing.SetInParent()
     for key in ("a", "b")[: random.randrange(3)]:
-        made.ma[key] = random.randint(-9, 9)
-        made.md[key] = random.choice([0, 1, 9])
+        root.ma[key] = random.randint(-9, 9)
+        root.md[key] = random.choice([0, 1, 9])
     for number in range(random.randrange(3)):
-        part(random, made.mb[number])
-    made.mc[True] = "t"
+        part(random, root.mb[number])
+    root.mc[True] = "t"
     match random.randrange(4):
         case 0:
-            made.xa = ""
+            root.xa = ""
         case 1:
-            made.xb = 5
+            root.xb = 5
         case 2:
-            part(random, made.xc)
+            part(random, root.xc)
     if random.random() < 0.7:
-        made.ta.seconds, made.ta.nanos = random.randint(-(10**10), 10**11), random.randrange(10**9)
-        made.tb.seconds, made.tb.nanos = -5, -7000
-        made.tc.value, made.td.value, made.te.value = 0, "", (1 << 64) - 1
-    made.tf.add(seconds=random.randrange(9))
-    made.tg.add(value=b"v")
-    made.tg.add()
+        root.ta.seconds, root.ta.nanos = random.randint(-(10**10), 10**11), random.randrange(10**9)
+        root.tb.seconds, root.tb.nanos = -5, -7000
+        root.tc.value, root.td.value, root.te.value = 0, "", (1 << 64) - 1
+    root.tf.add(seconds=random.randrange(9))
+    root.tg.add(value=b"v")
+    root.tg.add()
 
 
 def plain(value: Any) -> Any:
@@ -136,9 +136,9 @@ def plain(value: Any) -> Any:
     if isinstance(value, dict):
         return {name: plain(inner) for name, inner in value.items()}
     if isinstance(value, list):
-        made = [plain(inner) for inner in value]
-        pairs = bool(made) and all(isinstance(inner, tuple) for inner in made)
-        return sorted(made, key=repr) if pairs else made
+        items = [plain(inner) for inner in value]
+        pairs = bool(items) and all(isinstance(inner, tuple) for inner in items)
+        return sorted(items, key=repr) if pairs else items
     if isinstance(value, tuple):
         return tuple(plain(inner) for inner in value)
     return repr(value) if isinstance(value, float) else value
@@ -172,8 +172,8 @@ def test_messages_are_read_as_the_parser_reads_them(seed: int) -> None:
         frame(1, b"", [2, 0]),
         frame(1, b"", [3]),
     ]
-    found = same(frames)
-    assert found.values.null_count == 5
+    decoded = same(frames)
+    assert decoded.values.null_count == 5
     scanner = ProtobufColumns().make_scanner(
         parse_schema(SCHEMA),
         "All",
@@ -185,7 +185,7 @@ def test_messages_are_read_as_the_parser_reads_them(seed: int) -> None:
     assert scanned is not None
     assert scanned.left == [4, 5, 6, 7], "nothing good is left to the parser"
     sliced = SCANNING.decode(pa.array(frames, pa.binary()).slice(10, 20))
-    assert sliced.values.equals(found.values.slice(10, 20))
+    assert sliced.values.equals(decoded.values.slice(10, 20))
 
 
 @pytest.mark.parametrize("seed", range(4))

@@ -62,7 +62,9 @@ def structs(types: st.SearchStrategy[DataType]) -> st.SearchStrategy[StructType]
     """Structs with a few names, some of which differ in case only."""
     names = st.lists(st.sampled_from(["a", "A", "b", "c", "d.e", "_stele_x"]), min_size=1, max_size=4, unique=True)
     return names.flatmap(
-        lambda found: st.tuples(*(types for _ in found)).map(lambda made: struct(*zip(found, made, strict=True)))
+        lambda column_names: st.tuples(*(types for _ in column_names)).map(
+            lambda column_types: struct(*zip(column_names, column_types, strict=True))
+        )
     )
 
 
@@ -171,7 +173,7 @@ def test_renames_by_earlier_names_at_every_depth() -> None:
 
 
 @pytest.mark.parametrize(
-    ("table", "wanted", "former", "told"),
+    ("table", "wanted", "former", "beginnings"),
     [
         (("a", "b"), ("b", "c"), {("c",): ("a",)}, ["rename column a to c"]),
         (("a", "c"), ("c",), {("c",): ("a",)}, ["keep column a, which is no longer in the schema: null from now on"]),
@@ -191,19 +193,19 @@ def test_renames_by_earlier_names_at_every_depth() -> None:
     ],
 )
 def test_one_column_takes_one_name(
-    table: tuple[str, ...], wanted: tuple[str, ...], former: dict[ColumnPath, ColumnPath], told: list[str]
+    table: tuple[str, ...], wanted: tuple[str, ...], former: dict[ColumnPath, ColumnPath], beginnings: list[str]
 ) -> None:
     """Renames happen once, not onto a column that is there; names that differ in case only are never two columns."""
 
     def columns(names: tuple[str, ...]) -> StructType:
         return struct(*((name, IntegerType()) for name in names))
 
-    found = [
+    sentences = [
         f"{change.column}: clash" if change.kind == "clash" else str(change)
         for change in plan_changes(columns(table), columns(wanted), ALL, former=former)
     ]
-    assert len(found) == len(told)
-    assert all(one.startswith(other) for one, other in zip(found, told, strict=True)), found
+    assert len(sentences) == len(beginnings)
+    assert all(one.startswith(other) for one, other in zip(sentences, beginnings, strict=True)), sentences
 
 
 def test_columns_of_fields_that_are_gone() -> None:

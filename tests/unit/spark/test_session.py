@@ -19,7 +19,7 @@ class RecordingBuilder:
         self.settings: dict[str, str] = {}
 
     def __getattr__(self, name: str) -> Any:
-        return lambda *given: self
+        return lambda *arguments: self
 
     def config(self, name: str, value: str) -> RecordingBuilder:
         """Note a setting."""
@@ -28,7 +28,7 @@ class RecordingBuilder:
 
 
 @pytest.mark.parametrize(
-    ("python", "given", "daemon"),
+    ("python", "settings", "daemon"),
     [
         (None, {}, WORKER_DAEMON),
         (sys.executable, {}, WORKER_DAEMON),
@@ -37,7 +37,7 @@ class RecordingBuilder:
     ],
 )
 def test_workers_of_this_python_have_our_daemon(
-    monkeypatch: pytest.MonkeyPatch, python: str | None, given: dict[str, str], daemon: str | None
+    monkeypatch: pytest.MonkeyPatch, python: str | None, settings: dict[str, str], daemon: str | None
 ) -> None:
     """Another Python may lack Stele, so its workers come from Spark's own daemon; a setting of the caller wins."""
     monkeypatch.setattr("stele.spark.session.require_java", lambda: None)
@@ -48,5 +48,5 @@ def test_workers_of_this_python_have_our_daemon(
         monkeypatch.setenv("PYSPARK_PYTHON", python)
     builder = RecordingBuilder()
     monkeypatch.setattr(SparkSession, "builder", builder)
-    local_session("test", **given)
+    local_session("test", **settings)
     assert builder.settings.get("spark.python.daemon.module") == daemon

@@ -24,7 +24,7 @@ def test_every_type_of_spark_is_accounted_for() -> None:
     for row in rows:
         if not row.type:
             assert row.losses, row
-    said = {(row.spark, row.format): row.type for row in rows}
-    assert said["bigint", "avro"]
-    assert said["bigint", "protobuf"]
-    assert not said["bigint", "thrift"], "nothing can be converted into Thrift"
+    types = {(row.spark, row.format): row.type for row in rows}
+    assert types["bigint", "avro"]
+    assert types["bigint", "protobuf"]
+    assert not types["bigint", "thrift"], "nothing can be converted into Thrift"

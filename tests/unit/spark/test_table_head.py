@@ -92,7 +92,7 @@ def test_a_snippet_shows_no_password() -> None:
 
 
 @pytest.mark.parametrize(
-    ("config", "tool", "said"),
+    ("config", "tool", "message"),
     [
         (TableConfig(catalog="sqlite:////x.db", warehouse="/w"), TableTool.TRINO, "PostgreSQL"),
         (TableConfig(kind="delta", warehouse="/w"), TableTool.TRINO, "no snippet"),
@@ -100,9 +100,9 @@ def test_a_snippet_shows_no_password() -> None:
         (TableConfig(kind="iceberg-spark"), TableTool.PYICEBERG, "no snippet"),
     ],
 )
-def test_what_a_tool_cannot_open_is_said(config: TableConfig, tool: TableTool, said: str) -> None:
+def test_what_a_tool_cannot_open_is_said(config: TableConfig, tool: TableTool, message: str) -> None:
     """There is a sentence in place of a snippet that would not run."""
-    with pytest.raises(Invalid, match=said):
+    with pytest.raises(Invalid, match=message):
         write_snippet(config, "a.b", tool)
 
 

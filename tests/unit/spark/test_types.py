@@ -86,8 +86,8 @@ def both(kind: Type) -> tuple[t.DataType, set[str], Type]:
 )
 def test_every_type_has_a_column_and_comes_back(kind: Type, column: t.DataType, words: set[str]) -> None:
     """Each type of the model has the column the table names, and the metadata to be itself again."""
-    found, lost, back = both(kind)
-    assert found == column
+    spark_type, lost, back = both(kind)
+    assert spark_type == column
     assert lost == words
     assert back == kind
 
@@ -103,9 +103,9 @@ def test_times_are_text_where_spark_has_none(monkeypatch: pytest.MonkeyPatch) ->
 def test_unions_are_structs_of_members() -> None:
     """One column for each option, all of them nullable, with the options' names in the metadata."""
     kind = Union((UnionOption(INT, "int"), UnionOption(Array(Scalar(ScalarKind.UUID)), "ids")))
-    found, lost, back = both(kind)
-    assert isinstance(found, t.StructType)
-    assert [(field.name, field.nullable) for field in found] == [("member0", True), ("member1", True)]
+    spark_type, lost, back = both(kind)
+    assert isinstance(spark_type, t.StructType)
+    assert [(field.name, field.nullable) for field in spark_type] == [("member0", True), ("member1", True)]
     assert lost == {"UNION", "FORMAT"}
     assert back == kind
 

@@ -151,8 +151,8 @@ def test_guids_in_headers() -> None:
         "unexpected bytes after the guid in the record header",
         None,
     ]
-    made, beside = encode_rows("confluent-header", Fake(*VERSIONS), VERSIONS[1], [ROWS[1]])
-    assert (made, beside) == ([PAYLOADS[1]], [headers[1]])
+    encoded_records, encoded_headers = encode_rows("confluent-header", Fake(*VERSIONS), VERSIONS[1], [ROWS[1]])
+    assert (encoded_records, encoded_headers) == ([PAYLOADS[1]], [headers[1]])
     with pytest.raises(Invalid, match="guid"):
         plan_write(ResolvedSchema(ONE, id=1), Fake(), wire="confluent-header")
 
@@ -165,8 +165,8 @@ def test_message_indexes_in_headers() -> None:
     values, _, _ = decode(HeaderGuid(), Fake(schema), [b"\x08\x05"], headers, message="R")
     assert values == [{"a": 5, "rest": b""}]
     writing = plan_write(schema, Fake(schema), wire="confluent-header", message="R")
-    made, beside = RecordEncoder(writing).encode(pa.array([{"a": 5}]))
-    assert (made.to_pylist(), beside.to_pylist()) == ([b"\x08\x05"], headers)
+    record_column, header_column = RecordEncoder(writing).encode(pa.array([{"a": 5}]))
+    assert (record_column.to_pylist(), header_column.to_pylist()) == ([b"\x08\x05"], headers)
 
 
 def test_single_objects() -> None:
@@ -327,17 +327,17 @@ def test_structured_cloud_events() -> None:
     schema = ResolvedSchema(
         '{"type": "object", "properties": {"a": {"type": "integer"}}}', "JSON", subject="s", version=1, id=7
     )
-    said = {"id": "1", "source": "/x", "type": "t"}
-    document = cloudevents.structured_event("/schemas/ids/7", b'{"a": 90071992547409931}', said, is_json=True)
-    packed = cloudevents.structured_event("/schemas/ids/7", b'{"a": 2}', said, is_json=False)
+    attributes = {"id": "1", "source": "/x", "type": "t"}
+    document = cloudevents.structured_event("/schemas/ids/7", b'{"a": 90071992547409931}', attributes, is_json=True)
+    packed = cloudevents.structured_event("/schemas/ids/7", b'{"a": 2}', attributes, is_json=False)
     bare = b'{"specversion": "1.0", "data": 3}'
     values, _, reasons = decode("cloudevents:structured", Fake(schema), [document, packed, bare, b"{", b"[]", None])
     assert values == [{"a": 90071992547409931}, {"a": 2}, None, None, None, None]
     assert reasons[2] == "the event names no dataschema"
     assert all(why.startswith("no structured CloudEvent") for why in reasons[3:5])
-    made = encode_rows(CloudEvents("structured", base="http://r"), Fake(schema), schema, [{"a": 5}, None])[0]
-    event = cloudevents.read_structured(made[0])
-    assert (event.dataschema, event.data, made[1]) == ("http://r/schemas/ids/7", b'{"a":5}', None)
+    documents = encode_rows(CloudEvents("structured", base="http://r"), Fake(schema), schema, [{"a": 5}, None])[0]
+    event = cloudevents.read_structured(documents[0])
+    assert (event.dataschema, event.data, documents[1]) == ("http://r/schemas/ids/7", b'{"a":5}', None)
     records, headers = encode_rows(CloudEvents(base="http://r"), Fake(schema), schema, [{"a": 5}, {"a": 6}])
     names = {each["key"]: each["value"] for each in headers[0]}
     assert names["ce_dataschema"] == b"http://r/schemas/ids/7"
@@ -355,14 +355,14 @@ def test_unframed_records() -> None:
 
 
 @pytest.mark.parametrize(
-    ("word", "said"),
+    ("word", "message"),
     [("carrier-pigeon", "choose one of confluent"), ("unframed", "unframed:7"), ("confluent:x", "no setting"),
      ("confluent-header:x", "key or of a value"), ("rocketmq:xml", "avro or json"),
      ("cloudevents:x", "binary or structured"), ("avro-single-object:x", "no setting")],
 )  # fmt: skip
-def test_words_that_name_no_wire(word: str, said: str) -> None:
+def test_words_that_name_no_wire(word: str, message: str) -> None:
     """A word nobody knows is refused with those there are."""
-    with pytest.raises(Invalid, match=said):
+    with pytest.raises(Invalid, match=message):
         get_wire(word)
 
 

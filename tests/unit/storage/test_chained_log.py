@@ -112,12 +112,12 @@ async def test_no_record_stands_in_for_another() -> None:
     """A record over its neighbour, two that changed places, one that is missing: the first wrong place is named."""
     store, log = await _open_filled()
     assert await _read_again(store) == RECORDS
-    kept = list(store.records)
+    records = list(store.records)
     for change, place in (
-        ([*kept[:4], kept[5], *kept[5:]], 5),
-        ([*kept[:4], kept[3], *kept[5:]], 5),
-        ([*kept[:8], kept[9], kept[8], *kept[10:]], 9),
-        ([*kept[:2], *kept[3:]], 3),
+        ([*records[:4], records[5], *records[5:]], 5),
+        ([*records[:4], records[3], *records[5:]], 5),
+        ([*records[:8], records[9], records[8], *records[10:]], 9),
+        ([*records[:2], *records[3:]], 3),
     ):
         store.records[:] = change
         with pytest.raises(DamagedLog, match=rf"Record {place} .*stele log repair"):
@@ -176,7 +176,7 @@ async def test_a_snapshot_stands_on_its_own_history(tmp_path: Path) -> None:
     """A log that ends before its snapshot, or has another record there, lost what was acknowledged."""
     store, log = await _open_filled()
     await log.save_snapshot(20, b"state")
-    kept = list(store.records)
+    records = list(store.records)
     del store.records[15:]
     other = await ChainedLog.open(MemoryLog(store), "test")
     with pytest.raises(DamagedLog, match="record 20 was acknowledged: 5 records are lost"):
@@ -184,7 +184,7 @@ async def test_a_snapshot_stands_on_its_own_history(tmp_path: Path) -> None:
     assert await other.append(15, [b"x"] * 9)
     with pytest.raises(DamagedLog, match="not the one that the snapshot says"):
         await other.load_snapshot()
-    store.records[:] = kept[:10]
+    store.records[:] = records[:10]
     with pytest.raises(DamagedLog, match="went back before record 20"):
         await log.append(20, [b"more"])
     await log.close()
@@ -199,7 +199,7 @@ async def test_a_log_that_went_backwards_does_not_open(tmp_path: Path) -> None:
     for number, record in enumerate(RECORDS):
         assert await log.append(number, [record])
     await asyncio.sleep(0)  # the loop goes on, and puts the mark
-    kept = list(store.records)
+    records = list(store.records)
     await ChainedLog.open(MemoryLog(store), "test", HighWaterMark(tmp_path / "mark"))
     del store.records[19:]
     with pytest.raises(DamagedLog, match=r"ends with record 19, but .*mark says that record 20"):
@@ -209,7 +209,7 @@ async def test_a_log_that_went_backwards_does_not_open(tmp_path: Path) -> None:
     assert await other.append(0, [b"x"] * 30)
     with pytest.raises(DamagedLog, match="replaced by another one"):
         await ChainedLog.open(MemoryLog(store), "test", mark)
-    store.records[:] = kept
+    store.records[:] = records
     await ChainedLog.open(MemoryLog(store), "test", mark)
 
 

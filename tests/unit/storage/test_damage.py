@@ -106,20 +106,20 @@ async def _meet_damage(folder: Path, whole: Answers) -> str:
             assert state.get_text(entry.content) == whole.texts[number], "another text is served"
         try:
             assert await _read_answers(node) == whole, "an answer is missing or another one"
-            said = "harmless"
+            outcome = "harmless"
         except SteleError as error:
-            said = f"reported: {error}"
+            outcome = f"reported: {error}"
             assert not examine_store(open_files(url)).is_whole
         try:
             assert await _register(node, SUBJECTS[0], record("amount_eur", "new")) > whole.highest, "an id comes again"
         except SteleError as error:
-            said = f"refused: {error}"
+            outcome = f"refused: {error}"
     finally:
         try:
             await node.close()
         except SteleError as error:
-            said = f"reported: {error}"
-    return said
+            outcome = f"reported: {error}"
+    return outcome
 
 
 def _flip(path: Path, chance: random.Random) -> None:
@@ -173,9 +173,9 @@ async def test_damage_is_harmless_or_said(
         name = "log.db" if number % 2 else chance.choice(files)
         damage(folder / name, chance)
         try:
-            said = await _meet_damage(folder, whole)
+            outcome = await _meet_damage(folder, whole)
         except AssertionError as lie:
             raise AssertionError(f"{damage.__name__} of {name}, number {number}: {lie}") from lie
-        met.append(f"{name}: {said}")
+        met.append(f"{name}: {outcome}")
         shutil.rmtree(folder)
     assert len(met) == scale_examples(75)

@@ -58,9 +58,9 @@ def test_a_driver_that_cannot_be_loaded(scheme: str) -> None:
     """The message names the scheme and the entry point, and repeats no more of the URL."""
     with pytest.raises(
         InvalidRequest, match=f"the driver of '{scheme}:' .*(cannot be loaded|is no StorageDriver)"
-    ) as said:
+    ) as caught:
         find_driver(f"{scheme}://me:sesame@host")
-    assert "sesame" not in str(said.value)
+    assert "sesame" not in str(caught.value)
 
 
 @pytest.mark.usefixtures("install_drivers")
@@ -68,9 +68,9 @@ def test_where_marks_are(tmp_path: Path) -> None:
     """Beside files, in the state directory for a store on a server, and none for a store that does not last."""
     assert find_mark("memory:", tmp_path) is None
     assert find_mark("remote://host/x", None) is None
-    beside = find_mark("sqlite:////data/log.db", tmp_path)
-    assert beside is not None
-    assert (str(beside.path), beside.is_of_node) == ("/data/log.db.mark", False)
+    file_mark = find_mark("sqlite:////data/log.db", tmp_path)
+    assert file_mark is not None
+    assert (str(file_mark.path), file_mark.is_of_node) == ("/data/log.db.mark", False)
     one, same, other = (
         find_mark(url, tmp_path) for url in ("remote://me:a@host/x", "remote://host/x?b=c", "remote://host/y")
     )
@@ -84,13 +84,13 @@ def test_where_marks_are(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("url", "shown"),
+    ("url", "bare_url"),
     [
         ("postgresql://me:p@ss@host:5432/db?password=x", "postgresql://host:5432/db"),
         ("sqlite:///a@b.db", "sqlite:///a@b.db"),
         ("memory:", "memory:"),
     ],
 )
-def test_credentials_are_hidden(url: str, shown: str) -> None:
+def test_credentials_are_hidden(url: str, bare_url: str) -> None:
     """What is left of a URL in messages."""
-    assert hide_credentials(url) == shown
+    assert hide_credentials(url) == bare_url

@@ -338,9 +338,9 @@ async def test_copy_and_repair(folder: Path, tmp_path: Path) -> None:
     path = _segments(folder)[0]
     lines = path.read_bytes().splitlines(keepends=True)
     path.write_bytes(b"".join([*lines[:1200], b"rubbish\n", *lines[1201:]]))
-    assert [seq for seq, found in StoreFolder(url).read_stored(0) if found is None] == [1200]
+    assert [seq for seq, record in StoreFolder(url).read_stored(0) if record is None] == [1200]
 
-    aside = StoreFolder(url).write_anew(found for _, found in stored[:1199] if found is not None)
+    aside = StoreFolder(url).write_anew(record for _, record in stored[:1199] if record is not None)
     assert Path(aside).is_dir()
     (folder / "mark").unlink(missing_ok=True)
     log = await open_log(url)
@@ -351,16 +351,16 @@ async def test_copy_and_repair(folder: Path, tmp_path: Path) -> None:
 async def test_condition(folder: Path) -> None:
     """What `stele doctor` is told; nothing is made by asking."""
     url = f"files:///{folder}"
-    found = maintenance.inspect_store(url)
-    assert found is not None
-    assert (found.exists, found.is_writable, found.layout) == (False, True, None)
+    condition = maintenance.inspect_store(url)
+    assert condition is not None
+    assert (condition.exists, condition.is_writable, condition.layout) == (False, True, None)
     assert not folder.exists()
     with pytest.raises(InvalidRequest, match="there is no store"):
         maintenance.open_files(url)
     await _fill(folder, [b"a"])
-    found = maintenance.inspect_store(url)
-    assert found is not None
-    assert (found.exists, found.layout, found.newest_layout) == (True, 1, 1)
-    assert found.size_bytes > 0
+    condition = maintenance.inspect_store(url)
+    assert condition is not None
+    assert (condition.exists, condition.layout, condition.newest_layout) == (True, 1, 1)
+    assert condition.size_bytes > 0
     with suppress(InvalidRequest):
         maintenance.open_files(url)

@@ -21,9 +21,9 @@ def no_login(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_brokers_and_topic() -> None:
     """Brokers without a port have the usual one; the name of the store has no password and no parameters."""
-    found = parse_url("kafka://a,b:9093/stele?replication.factor=3&client.id=x")
-    assert (found.brokers, found.topic, found.replication_factor) == ("a:9092,b:9093", "stele", 3)
-    assert dict(found.client_settings) == {"client.id": "x"}
+    address = parse_url("kafka://a,b:9093/stele?replication.factor=3&client.id=x")
+    assert (address.brokers, address.topic, address.replication_factor) == ("a:9092,b:9093", "stele", 3)
+    assert dict(address.client_settings) == {"client.id": "x"}
     assert find_driver("kafka:").name_store("kafka://me:sesame@a/stele?client.id=x") == "kafka://a:9092/stele"
 
 

@@ -83,9 +83,9 @@ async def test_a_copy_has_the_snapshot(source: Log, target: Log) -> None:
 
 
 async def _read_snapshot(log: Log) -> tuple[int, bytes]:
-    found = await log.load_snapshot()
-    assert found is not None
-    return found[0], bytes(found[1])
+    snapshot = await log.load_snapshot()
+    assert snapshot is not None
+    return snapshot[0], bytes(snapshot[1])
 
 
 async def test_a_copy_follows(source: Log, target: Log) -> None:
@@ -161,9 +161,9 @@ async def test_compacting_erases_what_a_dead_node_left(urls: tuple[str, str], tm
     assert (done.records, done.erased) == (seq, 1)
     assert not _holds(tmp_path / "log", b"Sesame")
     assert (await compact_log(log)).erased == 0
-    found = await log.load_snapshot()
-    assert found is not None
-    assert found[0] == seq
+    snapshot = await log.load_snapshot()
+    assert snapshot is not None
+    assert snapshot[0] == seq
     await log.close()
 
 

@@ -37,9 +37,9 @@ from stele.storage.mysql.url import connect_options
 )
 async def test_malformed(url: str) -> None:
     """A URL of another shape is refused with the right shape; nothing of it is repeated."""
-    with pytest.raises(InvalidRequest, match=r"mysql://user@host:3306/database") as said:
+    with pytest.raises(InvalidRequest, match=r"mysql://user@host:3306/database") as caught:
         await open_log(url)
-    assert "sesame" not in str(said.value)
+    assert "sesame" not in str(caught.value)
 
 
 def test_options_of_a_connection(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -79,9 +79,9 @@ def test_certificates_that_cannot_be_read(tmp_path: Path) -> None:
 async def test_nobody_answers() -> None:
     """One sentence names the store and the reason, and repeats no password."""
     port = free_port()
-    with pytest.raises(StoreError) as said:
+    with pytest.raises(StoreError) as caught:
         await open_log(f"mysql://me:sesame@127.0.0.1:{port}/x")
-    assert str(said.value) == (
+    assert str(caught.value) == (
         f"The store mysql://127.0.0.1:{port}/x cannot be reached: Can't connect to MySQL server on '127.0.0.1'"
         " ([Errno 111] Connection refused)"
     )

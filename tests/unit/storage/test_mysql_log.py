@@ -73,8 +73,8 @@ def remove_marks(folder: Path) -> None:
 
 def end_connections(server: MariadbServer, database: str) -> None:
     """End all connections to a database, as an administrator or a proxy does."""
-    found = server.execute(f"SELECT id FROM information_schema.processlist WHERE db = '{database}'")
-    server.execute(*(f"KILL {row[0]}" for row in found))
+    rows = server.execute(f"SELECT id FROM information_schema.processlist WHERE db = '{database}'")
+    server.execute(*(f"KILL {row[0]}" for row in rows))
 
 
 # --- tables and rights ------------------------------------------------------------------------------------------------
@@ -149,11 +149,11 @@ async def test_the_rights_of_the_manual(server: MariadbServer) -> None:
 async def test_who_is_let_in(server: MariadbServer, user: str, where: str, message: str) -> None:
     """One sentence says why not, and repeats no password."""
     password = None if where == "nothere" else "sesame"
-    with pytest.raises(StoreError) as said:
+    with pytest.raises(StoreError) as caught:
         await open_log(server.url(where, user, password))
-    assert message in str(said.value)
-    assert "sesame" not in str(said.value)
-    assert server.password not in str(said.value)
+    assert message in str(caught.value)
+    assert "sesame" not in str(caught.value)
+    assert server.password not in str(caught.value)
 
 
 async def test_tls_that_the_server_has_not(server: MariadbServer, url: str) -> None:
@@ -321,8 +321,8 @@ async def test_a_restored_database(server: MariadbServer, database: str, url: st
     server.execute("DELETE FROM stele_log ORDER BY seq DESC LIMIT 1", database=database)
     with pytest.raises(DamagedLog, match=r"mark says that record .* was acknowledged: 1 records are lost"):
         await open_log(url, state_dir)
-    found = verify_store(url, state_dir)
-    assert (found.is_whole, found.acknowledged - found.intact) == (False, 1)
+    examination = verify_store(url, state_dir)
+    assert (examination.is_whole, examination.acknowledged - examination.intact) == (False, 1)
     running = await MysqlLog.open(url)
     done = repair_store(url, state_dir, 0)
     assert "in the table stele_log_damaged_" in done.moved_to
@@ -360,8 +360,8 @@ async def test_a_copy_in_a_file(url: str, tmp_path: Path) -> None:
         back_up_store(url, tmp_path / "copy.db")
     registry = await Registry.open(await open_log(url))
     await put(registry, record("a"))
-    found = back_up_store(url, tmp_path / "copy.db")
-    assert (found.is_whole, found.records) == (True, registry.state.seq)
+    examination = back_up_store(url, tmp_path / "copy.db")
+    assert (examination.is_whole, examination.records) == (True, registry.state.seq)
     await registry.close()
     copy = await open_log(f"sqlite:///{tmp_path}/copy.db")
     assert copy.may_lack_records()

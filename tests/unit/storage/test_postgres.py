@@ -29,9 +29,9 @@ from stele.storage.postgres.database import connect_options
 )
 async def test_malformed(url: str) -> None:
     """A URL that libpq does not understand is refused with the right shape; nothing of it is repeated."""
-    with pytest.raises(InvalidRequest, match=r"postgresql://user@host:5432/database") as said:
+    with pytest.raises(InvalidRequest, match=r"postgresql://user@host:5432/database") as caught:
         await open_log(url)
-    assert "sesame" not in str(said.value)
+    assert "sesame" not in str(caught.value)
 
 
 def test_options_of_a_connection(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -51,8 +51,8 @@ def test_password_files(tmp_path: Path) -> None:
     """The password is the file without the end of its line; a file that cannot be read is named."""
     (tmp_path / "password").write_text("ses ame \n")
     assert find_credentials({}) == (None, None)
-    found = find_credentials({"STELE_STORE_PASSWORD_FILE": str(tmp_path / "password"), "STELE_STORE_USER": "me"})
-    assert found == ("me", "ses ame ")
+    credentials = find_credentials({"STELE_STORE_PASSWORD_FILE": str(tmp_path / "password"), "STELE_STORE_USER": "me"})
+    assert credentials == ("me", "ses ame ")
     with pytest.raises(InvalidRequest, match=r"STELE_STORE_PASSWORD_FILE: .*none cannot be read: No such file"):
         find_credentials({"STELE_STORE_PASSWORD_FILE": str(tmp_path / "none")})
 
@@ -60,9 +60,9 @@ def test_password_files(tmp_path: Path) -> None:
 async def test_nobody_answers() -> None:
     """One sentence names the store and the reason, and repeats no password."""
     port = free_port()
-    with pytest.raises(StoreError) as said:
+    with pytest.raises(StoreError) as caught:
         await open_log(f"postgresql://me:sesame@127.0.0.1:{port}/x")
-    assert str(said.value) == (
+    assert str(caught.value) == (
         f"The store postgresql://127.0.0.1:{port}/x cannot be reached: connection failed: connection to server at"
         f' "127.0.0.1", port {port} failed: Connection refused'
     )

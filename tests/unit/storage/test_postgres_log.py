@@ -156,12 +156,12 @@ async def test_the_rights_of_the_manual(server: PostgresServer) -> None:
 )
 async def test_who_is_let_in(server: PostgresServer, change: dict[str, str], message: str) -> None:
     """One sentence says why not, and repeats no password."""
-    with pytest.raises(StoreError) as said:
+    with pytest.raises(StoreError) as caught:
         await open_log(server.url(**change))
-    assert str(said.value).endswith(message)
-    assert "\n" not in str(said.value)
-    assert "sesame" not in str(said.value)
-    assert server.password not in str(said.value)
+    assert str(caught.value).endswith(message)
+    assert "\n" not in str(caught.value)
+    assert "sesame" not in str(caught.value)
+    assert server.password not in str(caught.value)
 
 
 async def test_credentials_of_the_environment(
@@ -183,8 +183,8 @@ async def test_doubts_about_the_server(server: PostgresServer, opener: Opener, u
     try:
         log = await opener()
         assert await log.append(0, [b"a"])
-        found = await log._writer.run(lambda connection: connection.execute("SHOW synchronous_commit"))
-        assert await found.fetchone() == ("on",)
+        cursor = await log._writer.run(lambda connection: connection.execute("SHOW synchronous_commit"))
+        assert await cursor.fetchone() == ("on",)
     finally:
         server.execute("ALTER ROLE admin RESET synchronous_commit")
     condition = inspect_store(url)
@@ -383,8 +383,8 @@ async def test_a_restored_database(server: PostgresServer, database: str, url: s
         DamagedLog, match=r"ends with record .*mark says that record .* was acknowledged: 1 records are"
     ):
         await open_log(url, state_dir)
-    found = verify_store(url, state_dir)
-    assert (found.is_whole, found.acknowledged - found.intact) == (False, 1)
+    examination = verify_store(url, state_dir)
+    assert (examination.is_whole, examination.acknowledged - examination.intact) == (False, 1)
     done = repair_store(url, state_dir, 0)
     assert "in the table stele_log_damaged_" in done.moved_to
     assert verify_store(url, state_dir).is_whole
@@ -447,8 +447,8 @@ async def test_a_copy_in_a_file(url: str, tmp_path: Path) -> None:
         back_up_store(url, tmp_path / "copy.db")
     registry = await Registry.open(await open_log(url))
     await put(registry, record("a"))
-    found = back_up_store(url, tmp_path / "copy.db")
-    assert (found.is_whole, found.records) == (True, registry.state.seq)
+    examination = back_up_store(url, tmp_path / "copy.db")
+    assert (examination.is_whole, examination.records) == (True, registry.state.seq)
     await registry.close()
     copy = await open_log(f"sqlite:///{tmp_path}/copy.db")
     assert copy.may_lack_records()
@@ -479,7 +479,7 @@ async def test_damaged_records_are_named(url: str, server: PostgresServer, datab
         f"DELETE FROM stele_log WHERE seq = {last - 1}",
         database=database,
     )
-    found = verify_store(url, Path("none"))
-    assert [damage.seq for damage in found.damages] == [last - 2, last - 1]
+    examination = verify_store(url, Path("none"))
+    assert [damage.seq for damage in examination.damages] == [last - 2, last - 1]
     with pytest.raises(StoreError, match=rf"lost records after|Record {last - 2} of the log"):
         await Registry.open(await open_log(url))

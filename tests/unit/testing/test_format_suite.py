@@ -42,10 +42,10 @@ def material(schemas: AvroFormat, folder: Path, **options: Any) -> FormatMateria
     return FormatMaterial.read_files(schemas, [file], seconds=options.pop("seconds", 120), **options)
 
 
-def make_suite(found: FormatMaterial) -> FormatConformance:
+def make_suite(format_material: FormatMaterial) -> FormatConformance:
     """The kit on some material."""
-    made: FormatConformance = type("Suite", (FormatConformance,), {"material": found})()
-    return made
+    suite: FormatConformance = type("Suite", (FormatConformance,), {"material": format_material})()
+    return suite
 
 
 class _Codec(AvroCodec):
@@ -74,8 +74,8 @@ def _placeless(self: Any, text: bytes, references: Any, **options: Any) -> Any:
 
 
 def _codec(**methods: Any) -> dict[str, Any]:
-    made = type("Made", (_Codec,), methods)
-    return {"codec": lambda _, writer, reader=None: made(writer, reader)}
+    codec_class = type("Made", (_Codec,), methods)
+    return {"codec": lambda _, writer, reader=None: codec_class(writer, reader)}
 
 
 def _crash(text: bytes) -> None:
@@ -91,9 +91,9 @@ def _canonical(change: Callable[[bytes, TextForm], bytes]) -> dict[str, Any]:
     return {"canonical": lambda self, parsed, form: change(AvroFormat.canonical(self, parsed, form), form)}
 
 
-def _check(*found: Finding) -> dict[str, Any]:
+def _check(*findings: Finding) -> dict[str, Any]:
     return {
-        "check": lambda self, reader, writer, ruleset="": [*AvroFormat.check(self, reader, writer, ruleset), *found]
+        "check": lambda self, reader, writer, ruleset="": [*AvroFormat.check(self, reader, writer, ruleset), *findings]
     }
 
 
@@ -140,9 +140,11 @@ def test_a_broken_promise_is_found(methods: dict[str, Any], test: str, tmp_path:
     getattr(make_suite(material(AvroFormat(), tmp_path)), test)()
     Broken.numbers = itertools.count(1)
     broken = type("Sabotaged", (Broken,), methods)()
-    found = FormatMaterial(broken, [], seconds=0.5) if "name" in methods else material(broken, tmp_path, seconds=0.5)
+    broken_material = (
+        FormatMaterial(broken, [], seconds=0.5) if "name" in methods else material(broken, tmp_path, seconds=0.5)
+    )
     with pytest.raises((AssertionError, ArithmeticError, AttributeError, TypeError, ValueError, MalformedSchema)):
-        getattr(make_suite(found), test)()
+        getattr(make_suite(broken_material), test)()
 
 
 def test_references_must_matter(tmp_path: Path) -> None:
@@ -189,10 +191,10 @@ def test_without_material_nothing_passes() -> None:
 
 def test_all_of_it_without_pytest(tmp_path: Path) -> None:
     """`run_tests` runs every test, says what each proves, and a sound format passes them all."""
-    found = list(run_tests(material(AvroFormat(), tmp_path)))
-    assert len(found) >= 30
-    assert [one for one in found if one.failure] == []
-    assert all(one.proves.endswith(".") for one in found)
+    outcomes = list(run_tests(material(AvroFormat(), tmp_path)))
+    assert len(outcomes) >= 30
+    assert [one for one in outcomes if one.failure] == []
+    assert all(one.proves.endswith(".") for one in outcomes)
 
 
 def test_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -234,5 +236,5 @@ def test_pairs(direction: str, transitive: bool, expected: list[tuple[str, str]]
     file = tmp_path / "cases.jsonl"
     case = {"id": "1", "format": "x", "compatible": True, "old": "b", "new": "c", "history": ["a", "b"]}
     file.write_text(json.dumps({**case, "direction": direction, "transitive": transitive}))
-    (found,) = read_cases([file])
-    assert [(reader.decode(), writer.decode()) for reader, writer in compared_pairs(found)] == expected
+    (parsed_case,) = read_cases([file])
+    assert [(reader.decode(), writer.decode()) for reader, writer in compared_pairs(parsed_case)] == expected

@@ -47,8 +47,8 @@ def register(client: httpx.Client, subject: str, schema: Any, prefix: str = "", 
     """Register a version of a subject."""
     text = schema if isinstance(schema, str) else json.dumps(schema)
     sent = json.dumps({"schema": text, **body})
-    made = client.post(f"{prefix}/subjects/{subject}/versions", content=sent, headers=JSON)
-    assert made.status_code == 200, made.text
+    response = client.post(f"{prefix}/subjects/{subject}/versions", content=sent, headers=JSON)
+    assert response.status_code == 200, response.text
 
 
 @pytest.fixture(scope="package")

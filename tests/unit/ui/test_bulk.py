@@ -34,8 +34,8 @@ def test_a_policy_is_set_for_all_of_them() -> None:
         register(client, "orders", '"int"')
         register(client, "orders", '"int"', prefix="/contexts/.team")
         chosen = ["orders", ":.team:orders"]
-        made = client.post("/ui/bulk.json", json={"action": "policy", "policy": "FULL", "subject": chosen}).json()
-        assert [(row["done"], row["policy"]) for row in made["subjects"]] == [("policy", "FULL")] * 2
+        result = client.post("/ui/bulk.json", json={"action": "policy", "policy": "FULL", "subject": chosen}).json()
+        assert [(row["done"], row["policy"]) for row in result["subjects"]] == [("policy", "FULL")] * 2
         assert client.get("/config/:.team:orders").json() == {"compatibilityLevel": "FULL"}
         client.post("/ui/bulk.json", json={"action": "policy", "policy": "inherit", "subject": chosen})
         assert client.get("/config/orders").status_code == 404

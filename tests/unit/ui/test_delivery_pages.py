@@ -49,7 +49,7 @@ def send(client: httpx.Client, path: str, **fields: Any) -> httpx.Response:
 
 def test_an_exporter_is_what_the_api_would_have_made(client: httpx.Client) -> None:
     """The form defines it; the page, its twin and the API show the same, without credentials."""
-    made = send(
+    response = send(
         client,
         "/ui/exporters",
         name="east.1",
@@ -59,7 +59,7 @@ def test_an_exporter_is_what_the_api_would_have_made(client: httpx.Client) -> No
         subject_rename_format="east_${subject}",
         config=json.dumps(CONFIG),
     )
-    assert (made.status_code, made.headers["location"]) == (303, "/ui/exporters/east.1?done=created")
+    assert (response.status_code, response.headers["location"]) == (303, "/ui/exporters/east.1?done=created")
     known = client.get("/exporters/east.1").json()
     assert known["subjects"] == ["orders-*", ":.team:x "]
     assert (known["contextType"], known["context"]) == ("CUSTOM", "copies")
@@ -76,8 +76,8 @@ def test_saving_an_exporter_keeps_what_is_hidden(client: httpx.Client) -> None:
     path = "/ui/exporters/kept"
     assert client.post("/exporters", json={"name": "kept", "config": CONFIG, "subjects": ["a", "b"]}).is_success
     before = client.get("/exporters/kept").json()
-    shown = client.get(f"{path}/state.json").json()["entered"]
-    assert send(client, path, **{**shown, "action": "save"}).headers["location"] == f"{path}?done=changed"
+    fields = client.get(f"{path}/state.json").json()["entered"]
+    assert send(client, path, **{**fields, "action": "save"}).headers["location"] == f"{path}?done=changed"
     assert send(client, path, action="save").status_code == 303
     assert client.get("/exporters/kept").json() == before
     assert send(client, path, action="save", subjects="c", subject_rename_format="x-${subject}").status_code == 303
@@ -112,9 +112,9 @@ def test_what_is_wrong_with_an_exporter_stands_at_its_field(
     body = {"name": "new", **fields}
     answer = client.post("/ui/exporters.json", content=json.dumps(body), headers=JSON)
     assert answer.status_code == 422
-    shown = answer.json()
-    assert [each["field"] for each in shown["problems"]] == [field]
-    assert {name: shown["entered"][name] for name in body} == body
+    result = answer.json()
+    assert [each["field"] for each in result["problems"]] == [field]
+    assert {name: result["entered"][name] for name in body} == body
     page = send(client, "/ui/exporters", **body)
     assert page.status_code == 422
     assert 'role="alert"' in page.text
@@ -147,8 +147,10 @@ def test_exporters_pause_resume_reset_and_end(client: httpx.Client) -> None:
 def test_a_replication_is_what_the_api_would_have_made(client: httpx.Client) -> None:
     """The form begins it; the page, its twin and the API show the same, without credentials."""
     fields = {"subjects": "orders-*\r\n:.team:*", "namespace": "copies", "settings": "all", "poll_seconds": "2.5"}
-    made = send(client, "/ui/replications", **OTHER, **fields)
-    assert (made.status_code, made.headers.get("location")) == (303, "/ui/replications/main?done=created"), made.text
+    response = send(client, "/ui/replications", **OTHER, **fields)
+    assert (response.status_code, response.headers.get("location")) == (303, "/ui/replications/main?done=created"), (
+        response.text
+    )
     known = client.get("/api/replications/main").json()["replication"]
     assert (known["direction"], known["state"], known["settings"]) == ("pull", "paused", "all")
     assert (known["subjects"], known["namespace"], known["poll_seconds"]) == (["orders-*", ":.team:*"], "copies", 2.5)
@@ -199,9 +201,9 @@ def test_what_is_wrong_with_a_replication_is_said(client: httpx.Client, fields: 
     body = {**OTHER, "name": "new", **fields}
     answer = client.post("/ui/replications.json", content=json.dumps(body), headers=JSON)
     assert answer.status_code == 422
-    shown = answer.json()
-    assert [each["field"] for each in shown["problems"]] == [field]
-    assert {name: shown["entered"][name] for name in fields} == fields
+    result = answer.json()
+    assert [each["field"] for each in result["problems"]] == [field]
+    assert {name: result["entered"][name] for name in fields} == fields
     page = send(client, "/ui/replications", **body)
     assert (page.status_code, 'role="alert"' in page.text, 'value="s3cret"' in page.text) == (422, True, False)
     assert len(client.get("/api/replications").json()["replications"]) == len(known)
@@ -217,8 +219,8 @@ def test_conflicts_stand_by_subject_and_reason_with_their_fix(
     rows += [StoredConflict("", "", 0, "settings_differ", "theirs"), StoredConflict("", "x", 3, "new_code", "because")]
     status = ReplicationStatus(Phase.FOLLOWING, "9", registered=7, conflicts=tuple(rows), conflict_count=104)
     server.run(save_status(server.registry, "conflicting", status))
-    shown = client.get("/ui/replications/conflicting/state.json").json()["conflicts"]
-    assert [(row["name"], row["versions"], row["code"]) for row in shown] == [
+    conflicts = client.get("/ui/replications/conflicting/state.json").json()["conflicts"]
+    assert [(row["name"], row["versions"], row["code"]) for row in conflicts] == [
         (":.team:orders", [1, 2], "number_taken"),
         ("", [0], "settings_differ"),
         ("x", [3], "new_code"),
@@ -262,10 +264,10 @@ def test_read_only_pages_show_everything_and_change_nothing() -> None:
 async def world() -> AsyncIterator[World]:
     """A registry with somebody who may manage exporters and export, and somebody who may only read."""
     registry = await Registry.open(await open_log("memory:"))
-    made = World(registry, public_url="https://registry.example.org")
+    access_world = World(registry, public_url="https://registry.example.org")
     rules = [AccessRule("user:carrier", ("manage-exporters", "export")), AccessRule("user:reader", ("reader",))]
     registry.access = AccessControl(AccessRules(rules, default_allow=False))
-    yield made
+    yield access_world
     await registry.close()
 
 
@@ -290,8 +292,8 @@ async def test_an_exporter_belongs_to_who_saved_it_last(world: World) -> None:
     """As in the API, it exports what he may read."""
     kind = {"content-type": "application/x-www-form-urlencoded"}
     assert (await world.ask("carrier", "POST", "/ui/exporters", b"name=mine", **kind)).status_code == 303
-    shown = (await world.ask("carrier", "GET", "/ui/exporters/mine/state.json")).json()
-    assert shown["exporter"]["owner"] == "carrier"
+    state = (await world.ask("carrier", "GET", "/ui/exporters/mine/state.json")).json()
+    assert state["exporter"]["owner"] == "carrier"
 
 
 @given(st.lists(st.text(st.characters(exclude_characters="\r\n")).filter(str.strip)))

@@ -112,8 +112,8 @@ async def post(server: InProcessServer, subject: str) -> None:
     """Register a schema from within the server's event loop."""
     transport = httpx.ASGITransport(server)
     async with httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1:8081") as client:
-        made = await client.post(f"/subjects/{subject}/versions", json={"schema": '"int"'})
-    assert made.status_code == 200, made.text
+        response = await client.post(f"/subjects/{subject}/versions", json={"schema": '"int"'})
+    assert response.status_code == 200, response.text
 
 
 def test_new_rows_come_in_order(server: InProcessServer, client: httpx.Client) -> None:
@@ -136,8 +136,8 @@ def test_new_rows_come_in_order(server: InProcessServer, client: httpx.Client) -
     assert ids == sorted(ids)
     assert ids[-1] == max(rows)
     for event in stream.text.replace("\r", "").split("\n\n"):
-        found = list(map(int, re.findall(r'data-seq="(\d+)"', event)))
-        assert found == sorted(found, reverse=True)
+        event_rows = list(map(int, re.findall(r'data-seq="(\d+)"', event)))
+        assert event_rows == sorted(event_rows, reverse=True)
 
 
 def test_a_stream_goes_on_where_the_last_one_ended(server: InProcessServer, client: httpx.Client) -> None:

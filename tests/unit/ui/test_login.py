@@ -77,10 +77,10 @@ def test_a_page_leads_to_the_login_and_on_to_itself(client: httpx.Client) -> Non
     cookie = done.headers["set-cookie"]
     assert "; Path=/ui; Max-Age=28800; HttpOnly; SameSite=Strict" in cookie
     assert "Secure" not in cookie
-    shown = client.get(done.headers["location"])
-    assert shown.status_code == 200
-    assert "ann" in shown.text
-    assert "Log out" in shown.text
+    page = client.get(done.headers["location"])
+    assert page.status_code == 200
+    assert "ann" in page.text
+    assert "Log out" in page.text
     ended = client.post("/ui/logout", headers=OWN)
     assert (ended.status_code, ended.headers["location"]) == (303, "/ui/login")
     assert client.get("/ui/journal").status_code == 303
@@ -89,12 +89,12 @@ def test_a_page_leads_to_the_login_and_on_to_itself(client: httpx.Client) -> Non
 def test_a_copy_of_a_cookie_ends_with_the_logout(client: httpx.Client) -> None:
     """Who kept a copy of the cookie is out when its owner logs out, and a login after it is another session."""
     log_in(client)
-    kept = client.cookies[COOKIE]
+    cookie = client.cookies[COOKIE]
     client.post("/ui/logout", headers=OWN)
-    copied = {"cookie": f"{COOKIE}={kept}"}
+    copied = {"cookie": f"{COOKIE}={cookie}"}
     assert client.get("/ui/journal", headers=copied).status_code == 303
     log_in(client)
-    assert client.cookies[COOKIE] != kept
+    assert client.cookies[COOKIE] != cookie
     assert client.get("/ui/journal").status_code == 200
 
 
@@ -131,10 +131,10 @@ def test_tokens_and_keys_log_in(client: httpx.Client) -> None:
     client.cookies.clear()
     assert log_in(client, "", "", token=ISSUER.sign_token(sub="ann", exp=now - 3600)).status_code == 422
     assert COOKIE not in client.cookies
-    made = client.post("/api/access/keys", content='{"name": "ann"}', headers=JSON, auth=("ann", "one")).json()
-    assert log_in(client, "", "", token=made["key"]).status_code == 303
+    api_key = client.post("/api/access/keys", content='{"name": "ann"}', headers=JSON, auth=("ann", "one")).json()
+    assert log_in(client, "", "", token=api_key["key"]).status_code == 303
     assert client.get("/ui/journal").status_code == 200
-    client.delete(f"/api/access/keys/{made['id']}", auth=("ann", "one"))
+    client.delete(f"/api/access/keys/{api_key['id']}", auth=("ann", "one"))
     assert client.get("/ui/journal").status_code == 303
 
 
@@ -226,23 +226,23 @@ def test_the_login_leads_to_pages_of_this_server_only(client: httpx.Client, plac
 def test_rights_decide_and_names_are_text(client: httpx.Client) -> None:
     """Who logged in without a right gets a page that names it, no login; a name that is a script is shown as text."""
     assert log_in(client, SCRIPT, "three").status_code == 303
-    shown = client.get("/ui/audit")
-    assert shown.status_code == 403
-    assert "read-audit" in shown.text
-    assert SCRIPT not in shown.text
-    assert "&lt;script&gt;alert(1)" in shown.text
+    page = client.get("/ui/audit")
+    assert page.status_code == 403
+    assert "read-audit" in page.text
+    assert SCRIPT not in page.text
+    assert "&lt;script&gt;alert(1)" in page.text
     wrong = log_in(client, SCRIPT, "wrong")
     assert SCRIPT not in wrong.text
 
 
 def test_the_cookie_is_secure_with_tls(client: httpx.Client) -> None:
     """Where the pages are reached by https, browsers send the cookie by https only."""
-    made = client.post(
+    response = client.post(
         "https://127.0.0.1:8081/ui/login",
         data={"user": "ann", "password": "one"},
         headers={"origin": "https://127.0.0.1:8081"},
     )
-    assert "; Secure" in made.headers["set-cookie"]
+    assert "; Secure" in response.headers["set-cookie"]
 
 
 def test_partial_updates_lead_the_whole_page_to_the_login(client: httpx.Client) -> None:

@@ -124,8 +124,8 @@ def test_events_show_how_far_everybody_is() -> None:
         subscription = {"sink": "https://sink.example.org/x", "protocol": "HTTP"}
         assert client.post("/subscriptions", json=subscription).status_code == 201
         register(client, "orders", '"string"')
-        made = client.post("/exporters", json={"name": "east"})
-        assert made.status_code == 200, made.text
+        response = client.post("/exporters", json={"name": "east"})
+        assert response.status_code == 200, response.text
         (row,) = client.get("/ui/events.json").json()["exporters"]
         assert (row["state"], row["offset"], row["waiting_records"] >= 1) == ("STARTING", 0, True)
         stored = server.run(read_collection(server.registry, COLLECTION))

@@ -22,10 +22,10 @@ pytestmark = pytest.mark.asyncio(loop_scope="module")
 async def world() -> AsyncIterator[World]:
     """A registry in which a reader may read all but one subject, a lister list it, and a writer register."""
     registry = await Registry.open(await open_log("memory:"))
-    made = World(registry)
+    access_world = World(registry)
     text = json.dumps({"type": "record", "name": "Salary", "fields": [{"name": "amount", "type": "long"}]})
     for name in ("orders", "salaries"):
-        await made.ask("admin", "POST", f"/subjects/{name}/versions", {"schema": text.replace("Salary", name)})
+        await access_world.ask("admin", "POST", f"/subjects/{name}/versions", {"schema": text.replace("Salary", name)})
     rules = [
         AccessRule("user:admin", ("admin",)),
         AccessRule("user:reader", ("reader",), resource_type=ResourceType.SUBJECT, name="orders"),
@@ -33,7 +33,7 @@ async def world() -> AsyncIterator[World]:
         AccessRule("user:writer", ("writer",)),
     ]
     registry.access = AccessControl(AccessRules(rules, default_allow=False))
-    yield made
+    yield access_world
     await registry.close()
 
 
@@ -57,10 +57,10 @@ async def test_hidden_subjects_are_nowhere(world: World) -> None:
 async def test_the_feed_of_the_journal_tells_what_may_be_read(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     """A stream has rows of what its caller may read alone; who may read nothing gets none."""
     monkeypatch.setattr(journal_feed, "_SHARE_OF_LIMIT", 0.02)
-    shown = await world.ask("reader", "GET", "/ui/journal/feed?after=0")
-    assert shown.status_code == 200
-    assert "orders" in shown.text
-    assert "salaries" not in shown.text
+    feed = await world.ask("reader", "GET", "/ui/journal/feed?after=0")
+    assert feed.status_code == 200
+    assert "orders" in feed.text
+    assert "salaries" not in feed.text
     assert "data-seq" not in (await world.ask("", "GET", "/ui/journal/feed?after=0")).text
 
 

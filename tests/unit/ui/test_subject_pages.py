@@ -52,9 +52,9 @@ def test_fields_say_since_when_they_are_there(client: httpx.Client) -> None:
     older = client.get("/ui/subjects/orders/fields.json?version=2").json()
     assert {row["path"]: row["since"] for row in older["rows"]} == {"id": 1, "email": 2}
     assert older["gone"] == []
-    found = client.get("/ui/subjects/orders/fields.json?field=CITY").json()
-    assert [row["path"] for row in found["rows"]] == ["address.city"]
-    assert found["total"] == 4
+    result = client.get("/ui/subjects/orders/fields.json?field=CITY").json()
+    assert [row["path"] for row in result["rows"]] == ["address.city"]
+    assert result["total"] == 4
 
 
 def test_a_field_that_came_back_is_as_old_as_its_return() -> None:
@@ -76,9 +76,9 @@ def test_comparisons_say_what_changes_mean(client: httpx.Client) -> None:
     assert (added["kind"], added["backward"]) == ("added", False)
     assert added["findings"][0]["rule"] == "READER_FIELD_MISSING_DEFAULT_VALUE"
     assert '"name": "status"' in page["text"]
-    shown = client.get("/ui/subjects/orders/compare?old=3&new=4").text
-    assert "READER_FIELD_MISSING_DEFAULT_VALUE" in shown
-    assert shown.index("What changed") < shown.index("The texts")
+    markup = client.get("/ui/subjects/orders/compare?old=3&new=4").text
+    assert "READER_FIELD_MISSING_DEFAULT_VALUE" in markup
+    assert markup.index("What changed") < markup.index("The texts")
     mirrored = client.get("/ui/subjects/orders/compare.json?old=4&new=3").json()
     assert (mirrored["backward"], mirrored["forward"]) == (True, False)
     usual = client.get("/ui/subjects/orders/compare.json").json()

@@ -62,8 +62,8 @@ def carry_out(client: httpx.Client, plan: dict[str, Any]) -> Any:
 
 def list_versions(client: httpx.Client) -> list[tuple[str, int, int]]:
     """Every version of a registry, deleted ones too."""
-    found = client.get("/schemas?deleted=true&subjectPrefix=:*:").json()
-    return sorted((row["subject"], row["version"], row["id"]) for row in found)
+    rows = client.get("/schemas?deleted=true&subjectPrefix=:*:").json()
+    return sorted((row["subject"], row["version"], row["id"]) for row in rows)
 
 
 def test_a_plan_writes_nothing_and_is_carried_out_as_shown(server: httpx.Client, dump: bytes) -> None:
@@ -192,10 +192,10 @@ def test_sizes_are_bounded(server: httpx.Client, dump: bytes, monkeypatch: pytes
 def test_a_file_that_no_form_can_carry_names_the_command(dump: bytes) -> None:
     """A plan longer than a request may be is shown with the command that imports it; a longer request is refused."""
     for client in open_client(max_request_bytes=dumps.MOST_UNPACKED // 1024):
-        shown = send(client, "transfer", text=dump.decode())
-        assert shown["new"] == 4
-        assert shown["plan"]
-        assert shown["content"] == ""
+        result = send(client, "transfer", text=dump.decode())
+        assert result["new"] == 4
+        assert result["plan"]
+        assert result["content"] == ""
         page = client.post("/ui/transfer", files={"dump": ("x", dump)}).text
         assert "too long to be imported from here" in page
         assert client.post("/ui/transfer", files={"dump": ("x", bytes(70_000))}).status_code == 413

@@ -63,8 +63,8 @@ def test_a_policy_of_the_registry_is_what_every_api_shows_and_keeps(profile: str
         assert client.get("/api/policies").json()["name"] == "FORWARD"
         register(client, "orders", make_order())
         register(client, "orders", make_order(ADDED))
-        shown = client.get("/config/orders?defaultToGlobal=true").json()
-        assert shown["compatibilityLevel"] == "FORWARD"
+        config = client.get("/config/orders?defaultToGlobal=true").json()
+        assert config["compatibilityLevel"] == "FORWARD"
         client.put("/config", content='{"compatibility": "FULL"}', headers=JSON)
         assert client.get("/config").json()["compatibilityLevel"] == "FULL"
         assert client.get("/api/policies").json()["name"] == "FORWARD"
@@ -94,9 +94,14 @@ def test_a_first_version_is_checked_then_registered(server: httpx.Client) -> Non
     assert "The registry takes it as version 1" in checked.text
     assert "address-value" in checked.text
     assert count_records(server) == before
-    made = send(server, "/ui/register", subject="address", format="avro", schema=text, action="register", latest="0")
-    assert (made.status_code, made.headers["location"]) == (303, "/ui/subjects/address?version=1&done=registered")
-    assert "The version is registered." in server.get(made.headers["location"]).text
+    response = send(
+        server, "/ui/register", subject="address", format="avro", schema=text, action="register", latest="0"
+    )
+    assert (response.status_code, response.headers["location"]) == (
+        303,
+        "/ui/subjects/address?version=1&done=registered",
+    )
+    assert "The version is registered." in server.get(response.headers["location"]).text
     assert server.get("/subjects/address/versions/1").json()["schema"] == text
     end = count_records(server)
     again = json.dumps(ADDRESS)
@@ -158,17 +163,17 @@ def test_missing_references_are_found(server: httpx.Client) -> None:
     """A name that the text uses becomes a reference to the subject that has the type; what nobody knows is said."""
     register(server, "address", ADDRESS)
     text = json.dumps(make_order({"name": "a", "type": "org.shop.Address"}, {"name": "b", "type": "org.shop.Nobody"}))
-    found = send_json(server, "/ui/register", subject="orders", schema=text, action="detect")
-    assert found["references"] == [{"name": "org.shop.Address", "subject": "address", "version": "1"}]
-    assert found["missing"] == ["org.shop.Nobody"]
+    result = send_json(server, "/ui/register", subject="orders", schema=text, action="detect")
+    assert result["references"] == [{"name": "org.shop.Address", "subject": "address", "version": "1"}]
+    assert result["missing"] == ["org.shop.Nobody"]
     text = json.dumps(make_order({"name": "a", "type": "org.shop.Address"}))
     refused = send(server, "/ui/register", subject="orders", schema=text, action="register")
     assert refused.status_code == 422
-    made = send(server, "/ui/register", subject="orders", schema=text, action="register", **REFERENCE)
-    assert made.status_code == 303
-    shown = server.get("/ui/subjects/orders/register.json").json()
-    assert shown["references"] == [{"name": "org.shop.Address", "subject": "address", "version": "1"}]
-    assert shown["latest"] == 1
+    response = send(server, "/ui/register", subject="orders", schema=text, action="register", **REFERENCE)
+    assert response.status_code == 303
+    form = server.get("/ui/subjects/orders/register.json").json()
+    assert form["references"] == [{"name": "org.shop.Address", "subject": "address", "version": "1"}]
+    assert form["latest"] == 1
 
 
 @pytest.mark.parametrize(
@@ -210,12 +215,12 @@ def test_somebody_else_was_faster(server: httpx.Client) -> None:
 def test_a_file_takes_the_place_of_the_text(server: httpx.Client) -> None:
     """An uploaded file is registered as it is."""
     text = b'syntax = "proto3";\nmessage Payment { int64 id = 1; }\n'
-    made = server.post(
+    response = server.post(
         "/ui/register",
         data={"subject": "payments", "format": "protobuf", "action": "register", "schema": ""},
         files={"file": ("payment.proto", text)},
     )
-    assert made.status_code == 303, made.text
+    assert response.status_code == 303, response.text
     assert server.get("/subjects/payments/versions/latest").json()["schemaType"] == "PROTOBUF"
 
 
@@ -229,9 +234,9 @@ def test_a_policy_is_previewed_then_set(server: httpx.Client) -> None:
     register(server, "orders", make_order())
     register(server, "orders", make_order({"name": "a", "type": "int"}))
     before = count_records(server)
-    shown = send_json(server, "/ui/subjects/orders/policy", policy="BACKWARD_TRANSITIVE", action="preview")
-    assert [(row["number"], row["accepted"]) for row in shown["preview"]] == [(3, False), (2, True), (1, True)]
-    assert shown["preview"][0]["findings"]
+    result = send_json(server, "/ui/subjects/orders/policy", policy="BACKWARD_TRANSITIVE", action="preview")
+    assert [(row["number"], row["accepted"]) for row in result["preview"]] == [(3, False), (2, True), (1, True)]
+    assert result["preview"][0]["findings"]
     assert count_records(server) == before
     page = send(server, "/ui/subjects/orders/policy", policy="BACKWARD", action="preview")
     assert "refused" in page.text
@@ -249,10 +254,10 @@ def test_policies_of_namespaces_and_the_registry(server: httpx.Client) -> None:
     assert send(server, "/ui/policy", policy="FORWARD", action="save").status_code == 303
     assert server.get("/ui/policy.json").json()["answer"]["name"] == "FORWARD"
     custom = {"policy": "custom", "backward": "since", "backward_since": "2", "forward": "latest"}
-    made = send(server, "/ui/levels/%3A.team%3A/policy", **custom, action="save")
-    assert made.headers["location"] == "/ui/levels/%3A.team%3A/policy?done=policy"
-    shown = server.get("/ui/levels/%3A.team%3A/policy.json").json()
-    assert (shown["chosen"], shown["backward"], shown["forward"]) == ("custom", "since:2", "latest")
+    response = send(server, "/ui/levels/%3A.team%3A/policy", **custom, action="save")
+    assert response.headers["location"] == "/ui/levels/%3A.team%3A/policy?done=policy"
+    form = server.get("/ui/levels/%3A.team%3A/policy.json").json()
+    assert (form["chosen"], form["backward"], form["forward"]) == ("custom", "since:2", "latest")
     for wrong in ({"policy": "LAX"}, {"policy": "custom", "backward": "since", "backward_since": "x"}):
         answer = send(server, "/ui/policy", **wrong, action="save")
         assert answer.status_code == 422
@@ -281,9 +286,9 @@ def test_two_texts_or_a_subject_are_checked(client: httpx.Client) -> None:
     answer = send_json(client, "/ui/check", schema=new, against=old)["answer"]
     assert not answer["compatible"]
     assert send_json(client, "/ui/check", schema=old, against=new)["answer"]["compatible"]
-    shown = send_json(client, "/ui/check", schema=new, subject="orders", policy="BACKWARD_TRANSITIVE")
-    assert shown["compared"] == 4
-    assert not shown["answer"]["compatible"]
+    result = send_json(client, "/ui/check", schema=new, subject="orders", policy="BACKWARD_TRANSITIVE")
+    assert result["compared"] == 4
+    assert not result["answer"]["compatible"]
     assert send_json(client, "/ui/check", schema=new, subject="nobody")["problems"][0]["field"] == "subject"
     assert send_json(client, "/ui/check", schema="{")["problems"][0]["field"] == "schema"
     assert send_json(client, "/ui/check", schema=new, against="{")["problems"][0]["field"] == "against"
@@ -300,8 +305,8 @@ def test_bytes_are_decoded_or_the_page_says_why_not(client: httpx.Client) -> Non
         (row, *_) = send_json(client, "/ui/decode", data=data, notation=notation)["readings"]
         assert (row["wire"], row["subject"], row["version"]) == ("Confluent", "orders", 1)
         assert json.loads(row["record"]) == {"id": 42}
-    shown = client.get("/ui/decode.json", params={"data": good.hex()}).json()
-    assert shown["readings"][0]["record"]
+    result = client.get("/ui/decode.json", params={"data": good.hex()}).json()
+    assert result["readings"][0]["record"]
     (row, *_) = send_json(client, "/ui/decode", data=(good + b"\1\2").hex())["readings"]
     assert row["problem"]
     assert row["record"] == ""
@@ -328,16 +333,16 @@ def test_delete_softly_recover_and_delete_for_good(server: httpx.Client) -> None
     register(server, "orders", make_order())
     before = server.get("/subjects/orders/versions/1").json()
     assert "Nothing stands against it" in server.get("/ui/subjects/orders/delete").text
-    gone = send(server, "/ui/subjects/orders/delete")
-    assert gone.headers["location"] == "/ui/subjects/orders/versions?done=deleted"
+    response = send(server, "/ui/subjects/orders/delete")
+    assert response.headers["location"] == "/ui/subjects/orders/versions?done=deleted"
     assert server.get("/subjects").json() == []
     back = send(server, "/ui/subjects/orders/recover", version="1")
     assert back.headers["location"].endswith("&done=recovered")
     after = server.get("/subjects/orders/versions/latest").json()
     assert (after["id"], after["schema"]) == (before["id"], before["schema"])
     send(server, "/ui/subjects/orders/delete")
-    shown = server.get("/ui/subjects/orders/delete.json").json()
-    assert shown["for_good"]
+    preview = server.get("/ui/subjects/orders/delete.json").json()
+    assert preview["for_good"]
     refused = send(server, "/ui/subjects/orders/delete", typed="order")
     assert refused.status_code == 422
     assert 'id="problem-typed"' in refused.text
@@ -351,8 +356,8 @@ def test_referrers_are_the_reason_for_a_refusal(server: httpx.Client) -> None:
     register(server, "address", ADDRESS)
     order = make_order({"name": "address", "type": "org.shop.Address"})
     register(server, "orders", order, references=[{"name": "org.shop.Address", "subject": "address", "version": 1}])
-    shown = server.get("/ui/subjects/address/delete.json").json()
-    assert shown["referrers"] == [{"namespace": "", "subject": "orders", "version": 1, "to_version": 1}]
+    preview = server.get("/ui/subjects/address/delete.json").json()
+    assert preview["referrers"] == [{"namespace": "", "subject": "orders", "version": 1, "to_version": 1}]
     page = server.get("/ui/subjects/address/delete")
     assert "cannot be deleted now" in page.text
     assert re.search(r'<a href="/ui/subjects/orders\?version=1">', page.text)
@@ -392,21 +397,21 @@ def test_the_journal_shows_each_entry_once(server: httpx.Client) -> None:
     """Going back page by page shows the whole journal, newest first, also where a record has several entries."""
     for number in range(40):
         register(server, f"subject-{number}", '"int"')
-    seen: list[tuple[int, int]] = []
+    positions: list[tuple[int, int]] = []
     path = "/ui/journal.json"
     while path:
-        shown = server.get(path).json()
-        seen += [(row["entry"]["seq"], row["entry"]["part"]) for row in shown["rows"]]
-        path = f"/ui/journal.json?before={shown['older']}" if shown["older"] else ""
+        page = server.get(path).json()
+        positions += [(row["entry"]["seq"], row["entry"]["part"]) for row in page["rows"]]
+        path = f"/ui/journal.json?before={page['older']}" if page["older"] else ""
     entries = server.get("/api/journal?after=0&limit=1000").json()["entries"]
-    assert seen == sorted(((entry["seq"], entry["part"]) for entry in entries), reverse=True)
+    assert positions == sorted(((entry["seq"], entry["part"]) for entry in entries), reverse=True)
 
 
 def test_rulesets_and_their_impact(client: httpx.Client) -> None:
     """The page asks about a ruleset by its address; one that nobody has is said at the field."""
-    shown = client.get("/ui/rulesets/impact.json?format=avro&ruleset=confluent").json()
-    assert shown["info"]["name"] == "confluent"
-    assert shown["rows"] == []
+    impact = client.get("/ui/rulesets/impact.json?format=avro&ruleset=confluent").json()
+    assert impact["info"]["name"] == "confluent"
+    assert impact["rows"] == []
     assert client.get("/ui/rulesets/impact.json?format=avro&ruleset=luck").json()["problems"]
     assert send(client, "/ui/rulesets/impact", format="avro", ruleset="luck").status_code == 422
 
@@ -414,8 +419,8 @@ def test_rulesets_and_their_impact(client: httpx.Client) -> None:
 def test_a_ruleset_is_adopted(server: httpx.Client) -> None:
     """Adopting leads back to the list."""
     register(server, "orders", make_order())
-    made = send(server, "/ui/rulesets/impact", format="avro", ruleset="confluent@1")
-    assert made.headers["location"] == "/ui/rulesets?done=adopted"
+    response = send(server, "/ui/rulesets/impact", format="avro", ruleset="confluent@1")
+    assert response.headers["location"] == "/ui/rulesets?done=adopted"
 
 
 def test_a_dump_is_exported_and_planned(server: httpx.Client) -> None:
@@ -440,10 +445,10 @@ def test_a_dump_is_exported_and_planned(server: httpx.Client) -> None:
 
 def test_subscriptions_pause_and_resume(server: httpx.Client) -> None:
     """A subscription is paused and resumed from its page."""
-    made = server.post(
+    subscription = server.post(
         "/subscriptions", content='{"sink": "https://sink.example.org/x", "protocol": "HTTP"}', headers=JSON
     ).json()
-    path = f"/ui/events/{made['id']}"
+    path = f"/ui/events/{subscription['id']}"
     assert server.get(path).status_code == 200
     assert send(server, path, action="pause").headers["location"] == "/ui/events?done=paused"
     assert server.get(f"{path}/state.json").json()["subscription"]["state"] == "paused"
@@ -522,13 +527,13 @@ def test_pipelines_are_read_from_the_journals_that_they_write(tmp_path: Path) ->
         listed = client.get("/ui/pipelines.json").json()["pipelines"]
         assert [row["name"] for row in listed] == ["clicks", "damaged"]
         assert listed[1]["problem"]
-        shown = client.get("/ui/pipelines/clicks/journal.json").json()
-        assert shown["journal"]["totals"]["rows"] == 10
-        assert shown["journal"]["reasons"] == {"no schema has the id 7": 2}
-        assert shown["journal"]["batches"][0]["changes"][0]["change"]["path"] == ["total"]
-        assert [(row["used"], row["latest"]) for row in shown["subjects"]] == [(1, 2)]
-        assert shown["journal"]["lag"]["topics"] == {"clicks": 40, "taps": 2}
-        unknown, cut, empty = shown["samples"]
+        pipeline = client.get("/ui/pipelines/clicks/journal.json").json()
+        assert pipeline["journal"]["totals"]["rows"] == 10
+        assert pipeline["journal"]["reasons"] == {"no schema has the id 7": 2}
+        assert pipeline["journal"]["batches"][0]["changes"][0]["change"]["path"] == ["total"]
+        assert [(row["used"], row["latest"]) for row in pipeline["subjects"]] == [(1, 2)]
+        assert pipeline["journal"]["lag"]["topics"] == {"clicks": 40, "taps": 2}
+        unknown, cut, empty = pipeline["samples"]
         assert (unknown["code"], unknown["data"], unknown["place"]) == ("UNKNOWN_ID", "000000000702", "in/a.parquet")
         assert unknown["readings"][0]["problem"]
         assert cut["is_cut"]
@@ -576,25 +581,27 @@ def test_a_refused_registration_says_later_why(tmp_path: Path, kept_text: int) -
         register(client, "orders", make_order())
         sent = json.dumps({"schema": text})
         assert client.post("/subjects/orders/versions", content=sent, headers=JSON).status_code == 409
-        made = send(client, "/ui/register", subject="orders", format="avro", schema=text, action="register", latest="1")
-        assert made.status_code == 422
+        response = send(
+            client, "/ui/register", subject="orders", format="avro", schema=text, action="register", latest="1"
+        )
+        assert response.status_code == 422
         assert client.post("/compatibility/subjects/orders/versions", content=sent, headers=JSON).status_code == 200
         wait_for_file(path, b"registration_refused", 2)
-        found = client.get("/api/refusals?kind=registration_refused").json()
-        assert (found["is_durable"], found["is_complete"]) == (True, True)
-        assert [(row["subject"], row["via"]) for row in found["refusals"]] == [
+        body = client.get("/api/refusals?kind=registration_refused").json()
+        assert (body["is_durable"], body["is_complete"]) == (True, True)
+        assert [(row["subject"], row["via"]) for row in body["refusals"]] == [
             ("orders", "ui"),
             ("orders", "confluent"),
         ]
-        schema = found["refusals"][0]["schema"]
+        schema = body["refusals"][0]["schema"]
         assert (schema["format"], schema["against"], schema["bytes"]) == ("avro", 1, len(text))
         assert schema["sha256"] == sha256(text.encode()).hexdigest()
         assert schema["findings"][0]["rule"] == "TYPE_MISMATCH"
         assert schema["text"] == (text if kept_text else "")
-        assert client.get("/ui/refusals.json?text=" + schema["sha256"]).json()["rows"] == found["refusals"]
-        shown = client.get("/ui/refusals").text
-        assert "cannot be read as string" in shown
-        assert ("<summary>Text</summary>" in shown) is bool(kept_text)
+        assert client.get("/ui/refusals.json?text=" + schema["sha256"]).json()["rows"] == body["refusals"]
+        html = client.get("/ui/refusals").text
+        assert "cannot be read as string" in html
+        assert ("<summary>Text</summary>" in html) is bool(kept_text)
         assert client.get("/api/refusals?limit=1").json()["is_complete"] is False
         assert client.get("/api/refusals?text=nobody").json()["refusals"] == []
         assert client.get("/api/refusals?kind=else").status_code == 422
@@ -616,8 +623,8 @@ def test_without_a_file_the_newest_refused_registrations_stay_in_memory() -> Non
             changed = {**REFUSED, "fields": [{"name": "id", "type": "string", "doc": name}]}
             sent = json.dumps({"schema": json.dumps(changed)})
             assert client.post("/subjects/orders/versions", content=sent, headers=JSON).status_code == 409
-        found = client.get("/api/refusals").json()
-        assert (len(found["refusals"]), found["is_durable"]) == (2, False)
+        body = client.get("/api/refusals").json()
+        assert (len(body["refusals"]), body["is_durable"]) == (2, False)
         assert "one process refused to register" in client.get("/ui/refusals").text
 
 
@@ -629,7 +636,7 @@ def test_a_hostile_text_of_a_refusal_is_text() -> None:
         client.post(path, content=json.dumps({"schema": json.dumps(make_order())}), headers=JSON)
         text = json.dumps({**REFUSED, "doc": "<script>alert(1)</script>"})
         assert client.post(path, content=json.dumps({"schema": text}), headers=JSON).status_code == 409
-        shown = client.get("/ui/refusals").text
+        html = client.get("/ui/refusals").text
         assert client.get("/api/refusals").json()["refusals"][0]["subject"] == name
-        assert "<img src=x" not in shown
-        assert "<script>alert" not in shown
+        assert "<img src=x" not in html
+        assert "<script>alert" not in html

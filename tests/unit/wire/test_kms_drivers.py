@@ -290,7 +290,7 @@ def _make_certificate(key: rsa.RSAPrivateKey) -> bytes:
     """A key and a certificate of the stand-in's name, signed by itself."""
     name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, VAULT_HOST)])
     now = datetime.now(UTC)
-    made = (
+    certificate = (
         x509.CertificateBuilder(name, name, key.public_key(), x509.random_serial_number())
         .not_valid_before(now - timedelta(days=1))
         .not_valid_after(now + timedelta(days=1))
@@ -298,7 +298,7 @@ def _make_certificate(key: rsa.RSAPrivateKey) -> bytes:
         .sign(key, SHA256())
     )
     private = key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
-    return private + made.public_bytes(Encoding.PEM)
+    return private + certificate.public_bytes(Encoding.PEM)
 
 
 def test_azure_wraps_and_unwraps(azure: str) -> None:

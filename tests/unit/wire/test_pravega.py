@@ -95,14 +95,14 @@ def test_corrupt_gzip_is_a_frame_error(payload: bytes) -> None:
 def test_any_bytes_are_a_block_or_a_frame_error(junk: bytes, length: int) -> None:
     """Hostile blocks never fail in another way, and never make more than they say."""
     try:
-        made = pravega.decompress(pravega.SNAPPY, bytes([length]) + junk, max_bytes=50)
+        data = pravega.decompress(pravega.SNAPPY, bytes([length]) + junk, max_bytes=50)
     except FrameError:
         return
-    assert len(made) == length <= 50
+    assert len(data) == length <= 50
 
 
 @pytest.mark.parametrize(
-    ("block", "made"),
+    ("block", "expected"),
     [
         (b"\x00", b""),
         (b"\x03\x08abc", b"abc"),
@@ -113,9 +113,9 @@ def test_any_bytes_are_a_block_or_a_frame_error(junk: bytes, length: int) -> Non
         (b"\x64\xf4\x63\x00" + b"x" * 100, b"x" * 100),
     ],
 )
-def test_all_kinds_of_elements_are_read(block: bytes, made: bytes) -> None:
+def test_all_kinds_of_elements_are_read(block: bytes, expected: bytes) -> None:
     """Literals with and without a length of their own, copies with one, two and four bytes of offset."""
-    assert pravega.decompress(pravega.SNAPPY, block, max_bytes=1000) == made
+    assert pravega.decompress(pravega.SNAPPY, block, max_bytes=1000) == expected
 
 
 @given(TEXTS)

@@ -46,8 +46,8 @@ def test_23_json_header() -> None:
     text = json.dumps({"x": 5}).encode()
     framed = rocketmq.frame_json(2**22 + 1, text)
     assert framed == bytes.fromhex("0000000000400001") + text
-    number, found = rocketmq.unframe_json(framed)
-    assert (number, bytes(found)) == (2**22 + 1, text)
+    number, payload = rocketmq.unframe_json(framed)
+    assert (number, bytes(payload)) == (2**22 + 1, text)
 
 
 def test_02_record_ids_come_apart() -> None:
@@ -100,8 +100,8 @@ def test_frames_come_apart_as_they_were_put_together(number: int, payload: bytes
         framed = frame(number, memoryview(payload))
         assert len(framed) == header + len(payload)
         for data in (framed, memoryview(framed)):
-            found, rest = unframe(data)
-            assert (found, bytes(rest)) == (number, payload)
+            record_id, rest = unframe(data)
+            assert (record_id, bytes(rest)) == (number, payload)
     assert rocketmq.record_id(*rocketmq.split_record(number)) == number
 
 

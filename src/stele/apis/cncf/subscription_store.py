@@ -141,21 +141,21 @@ def _restore(sent: dict[str, Any] | None, stored: dict[str, Any] | None) -> dict
     return None if sent is None else restore_settings(sent, stored)
 
 
-def _complete_credential(given: dict[str, Any] | None, before: dict[str, Any] | None) -> dict[str, Any] | None:
-    if given is None:
+def _complete_credential(credential: dict[str, Any] | None, before: dict[str, Any] | None) -> dict[str, Any] | None:
+    if credential is None:
         return None
-    kind = given.get("credentialType")
+    kind = credential.get("credentialType")
     if kind not in _CREDENTIALS:
         raise InvalidRequest(f"credentialType of a sinkCredential is one of {', '.join(_CREDENTIALS)}")
-    if not all(isinstance(value, str) for value in given.values()):
+    if not all(isinstance(value, str) for value in credential.values()):
         raise InvalidRequest("what a sinkCredential has are texts")
     if before is not None and before.get("credentialType") == kind:
         hidden = {name: text for name, text in before.items() if not is_harmless(name, text, _PUBLIC_CREDENTIAL)}
-        given = {**hidden, **restore_settings(given, before)}
-    missing = [name for name in _CREDENTIALS[kind] if not given.get(name)]
+        credential = {**hidden, **restore_settings(credential, before)}
+    missing = [name for name in _CREDENTIALS[kind] if not credential.get(name)]
     if missing:
         raise InvalidRequest(f"a sinkCredential of type {kind} has {' and '.join(missing)}, too")
-    return given
+    return credential
 
 
 def without_secrets(subscription: Subscription) -> Subscription:

@@ -130,10 +130,10 @@ class GuidIndex:
             self._known[key] = row
             self._found.setdefault(compute_guid(state, row), []).append(row)
 
-    def _forget_entries(self, gone: Callable[[SchemaEntry], bool]) -> None:
-        self._known = {key: row for key, row in self._known.items() if not gone(row)}
-        kept = {guid: [row for row in rows if not gone(row)] for guid, rows in self._found.items()}
-        self._found = {guid: rows for guid, rows in kept.items() if rows}
+    def _forget_entries(self, is_forgotten: Callable[[SchemaEntry], bool]) -> None:
+        self._known = {key: row for key, row in self._known.items() if not is_forgotten(row)}
+        remaining = {guid: [row for row in rows if not is_forgotten(row)] for guid, rows in self._found.items()}
+        self._found = {guid: rows for guid, rows in remaining.items() if rows}
 
     @staticmethod
     def _is_present(state: State, row: SchemaEntry) -> bool:

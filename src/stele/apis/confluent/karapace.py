@@ -106,9 +106,9 @@ def _check_schema_request(value: dict[str, Any]) -> Iterator[BodyFinding]:
             yield from _check_reference(reference, ("body", "references", index))
     elif references is not None:
         yield BodyFinding("list_type", ("body", "references"), "Input should be a valid list", references)
-    for name, found in value.items():
+    for name, member in value.items():
         if name not in _SCHEMA_MEMBERS:
-            yield BodyFinding("extra_forbidden", ("body", name), "Extra inputs are not permitted", found)
+            yield BodyFinding("extra_forbidden", ("body", name), "Extra inputs are not permitted", member)
 
 
 def _check_reference(reference: Any, place: tuple[str | int, ...]) -> Iterator[BodyFinding]:
@@ -127,11 +127,11 @@ def _check_member(
     if name not in value:
         yield BodyFinding("missing", (*place, name), "Field required", value)
         return
-    found = value[name]
-    if kind is str and not isinstance(found, str):
-        yield BodyFinding("string_type", (*place, name), "Input should be a valid string", found)
-    elif kind is int and not _is_integer(found):
-        yield BodyFinding("int_type", (*place, name), "Input should be a valid integer", found)
+    member = value[name]
+    if kind is str and not isinstance(member, str):
+        yield BodyFinding("string_type", (*place, name), "Input should be a valid string", member)
+    elif kind is int and not _is_integer(member):
+        yield BodyFinding("int_type", (*place, name), "Input should be a valid integer", member)
 
 
 def _is_integer(value: Any) -> bool:
@@ -181,6 +181,6 @@ def explain_refused_text(error: MalformedSchema, text: str, references: Sequence
     if error.undefined is not None:
         detail = f'type "{error.undefined}" is not defined'
     elif schema_type == "PROTOBUF":
-        shown = f"[{', '.join(references)}]" if references else "None"
-        detail = f"Invalid schema {text} with refs {shown} of type SchemaType.{_SCHEMA_TYPES[schema_type]}"
+        reference_text = f"[{', '.join(references)}]" if references else "None"
+        detail = f"Invalid schema {text} with refs {reference_text} of type SchemaType.{_SCHEMA_TYPES[schema_type]}"
     return f"Invalid {schema_type} schema. Error: {detail}"

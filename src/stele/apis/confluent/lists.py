@@ -32,14 +32,14 @@ async def list_subjects(
 ) -> list[Subject]:
     """Subjects a prefix takes, sorted by the name they are shown by; by_age keeps the order they were made in."""
     there = (subject for space in _matching_namespaces(state, prefix) for subject in space.subjects.values())
-    found = [
+    named_subjects = [
         (qualify_subject(subject.key), subject)
         async for subject in slices.iterate(there)
         if prefix.matches_subject(subject.key)
     ]
     if not by_age:
-        found.sort(key=itemgetter(0))
-    return [subject for _, subject in found]
+        named_subjects.sort(key=itemgetter(0))
+    return [subject for _, subject in named_subjects]
 
 
 def has_versions(subject: Subject, *, deleted: bool, deleted_only: bool) -> bool:
@@ -57,11 +57,13 @@ class VersionFilter(NamedTuple):
     rule_type: str
 
 
-def list_versions_of_subject(subject: Subject, asked: VersionFilter) -> list[Version]:
+def list_versions_of_subject(subject: Subject, version_filter: VersionFilter) -> list[Version]:
     """Versions of a subject by number."""
-    rows = queries.list_versions(subject, queries.ACTIVE_OR_SOFT_DELETED if asked.deleted else queries.ACTIVE_ONLY)
-    rows = rows[-1:] if asked.latest_only else rows
-    return [row for row in rows if _has_rule(row, asked.rule_type)] if asked.rule_type else rows
+    rows = queries.list_versions(
+        subject, queries.ACTIVE_OR_SOFT_DELETED if version_filter.deleted else queries.ACTIVE_ONLY
+    )
+    rows = rows[-1:] if version_filter.latest_only else rows
+    return [row for row in rows if _has_rule(row, version_filter.rule_type)] if version_filter.rule_type else rows
 
 
 def _has_rule(version: Version, rule_type: str) -> bool:
@@ -86,8 +88,8 @@ def list_versions_of_schema(schema: SchemaEntry, *, deleted: bool) -> list[Versi
     rows = [row for row in list_versions_of_entry(schema) if row.state in queries.ACTIVE_OR_SOFT_DELETED]
     if not rows:
         raise ContentNotFound
-    found = [row for row in rows if row.state in lives]
-    return sorted(found, key=lambda row: (qualify_subject(row.subject.key), row.version_number))
+    versions = [row for row in rows if row.state in lives]
+    return sorted(versions, key=lambda row: (qualify_subject(row.subject.key), row.version_number))
 
 
 def list_users_of_schema(state: State, schema: SchemaEntry, access: AccessControl) -> list[str]:
@@ -113,13 +115,13 @@ def find_version_with_properties(rows: list[Version], wanted: list[tuple[str, st
 
 def list_aliases(state: State, is_shown: Callable[[SubjectKey], bool]) -> Mapping[SubjectKey, list[str]]:
     """The names that stand for each subject, sorted."""
-    found: dict[SubjectKey, list[str]] = {}
+    aliases: dict[SubjectKey, list[str]] = {}
     for space in state.namespaces.values():
         for name, settings in space.settings.items():
             key = SubjectKey(space.name, name)
             if settings.alias and name != OWN and is_shown(key):
-                found.setdefault(parse_subject_key(settings.alias, space.name), []).append(qualify_subject(key))
-    return {key: sorted(names) for key, names in found.items()}
+                aliases.setdefault(parse_subject_key(settings.alias, space.name), []).append(qualify_subject(key))
+    return {key: sorted(names) for key, names in aliases.items()}
 
 
 class SubjectAssociationFilter(NamedTuple):
@@ -130,8 +132,8 @@ class SubjectAssociationFilter(NamedTuple):
 
     def select_bindings(self, there: list[Binding]) -> list[Binding] | None:
         """Those among the bindings of a subject that count; None when the subject is out."""
-        found = [row for row in there if self.bindings.matches_binding(row)]
-        return found or ([] if self.none and not there else None)
+        matching = [row for row in there if self.bindings.matches_binding(row)]
+        return matching or ([] if self.none and not there else None)
 
 
 def parse_association_filter(

@@ -124,8 +124,8 @@ def _change_tags(
         tags.setdefault(change.schema_entity.entity_path, set()).update(change.tags)
     for change in remove or ():
         tags.get(change.schema_entity.entity_path, set()).difference_update(change.tags)
-    kept = {path: tuple(names) for path, names in tags.items() if names}
-    return replace(before, tags=kept or None).in_stored_order()
+    remaining_tags = {path: tuple(names) for path, names in tags.items() if names}
+    return replace(before, tags=remaining_tags or None).in_stored_order()
 
 
 def _merge_rules(before: DataRuleSet | None, request: api.TagSchemaRequest) -> DataRuleSet | None:
@@ -134,13 +134,13 @@ def _merge_rules(before: DataRuleSet | None, request: api.TagSchemaRequest) -> D
             raise InvalidRuleSet("ruleSet should be omitted if specifying rulesToMerge or rulesToRemove")
         return rule_set_in(request.rule_set)
     merged = merge_rule_sets(before, rule_set_in(request.rules_to_merge))
-    gone = set(request.rules_to_remove or ())
-    if merged is None or not gone:
+    removed_names = set(request.rules_to_remove or ())
+    if merged is None or not removed_names:
         return merged
     return DataRuleSet(
-        migration_rules=_remove_rules(merged.migration_rules, gone),
-        domain_rules=_remove_rules(merged.domain_rules, gone),
-        encoding_rules=_remove_rules(merged.encoding_rules, gone),
+        migration_rules=_remove_rules(merged.migration_rules, removed_names),
+        domain_rules=_remove_rules(merged.domain_rules, removed_names),
+        encoding_rules=_remove_rules(merged.encoding_rules, removed_names),
         enable_at=merged.enable_at,
     )
 

@@ -73,12 +73,12 @@ def minify_json(text: bytes) -> bytes:
 
 def references_in(references: Sequence[api.SchemaReference] | None, space: str) -> tuple[Reference, ...]:
     """References as the core has them; bare subjects belong to the space of the schema that names them."""
-    found = []
+    core_references = []
     for reference in references or ():
         key = parse_subject_key(reference.subject) if reference.subject.startswith(":.") else None
         target = (space, reference.subject) if key is None else key
-        found.append(Reference(reference.name, *target, reference.version))
-    return tuple(found)
+        core_references.append(Reference(reference.name, *target, reference.version))
+    return tuple(core_references)
 
 
 def rule_set_in(rule_set: api.RuleSet | None) -> DataRuleSet | None:
@@ -220,7 +220,7 @@ def schema_out(
 ) -> api.SchemaString:
     """A schema by id; version is the one the request asked about, if any."""
     full = style.is_full
-    shown = version if full else None
+    full_version = version if full else None
     return api.SchemaString(
         schema=text_out(state, schema) if text is None else text,
         schema_type=schema_type_out(schema.content.format, is_full=full),
@@ -231,8 +231,8 @@ def schema_out(
         schema_tags=tags_out(schema.attachments.metadata, style.find_tags),
         subject=qualify_subject(version.subject.key) if version is not None else "",
         version=version.version_number if version is not None else None,
-        ts=shown.at if shown is not None else None,
-        deleted=shown.state is not VersionState.ACTIVE if shown is not None else None,
+        ts=full_version.at if full_version is not None else None,
+        deleted=full_version.state is not VersionState.ACTIVE if full_version is not None else None,
     )
 
 
@@ -247,9 +247,9 @@ def is_descriptor(body: api.RegisterSchemaRequest) -> bool:
 
 def is_as_sent(body: api.RegisterSchemaRequest, version: Version) -> bool:
     """Whether a version is what the request wished for: nothing came from settings or from the version before it."""
-    kept = version.schema.attachments
+    attachments = version.schema.attachments
     metadata = body.metadata.in_stored_order() if body.metadata is not None else None
-    return bool(body.schema) and kept.metadata == metadata and kept.rule_set == rule_set_in(body.rule_set)
+    return bool(body.schema) and attachments.metadata == metadata and attachments.rule_set == rule_set_in(body.rule_set)
 
 
 def registration_out(state: State, version: Version, style: RenderingOptions) -> api.RegisterSchemaResponse:
@@ -324,9 +324,11 @@ def _exact_policy(form: PolicyJson | None, changes: dict[str, Any]) -> Policy | 
     policy = None if form is None else form.to_policy
     if "policy" in changes:
         level = changes["policy"]
-        shown = None if policy is None else policy.nearest_name
-        if shown != (None if level is None else level.nearest_name):
-            raise WrongShape(f"compatibility must be {shown}, as which steleCompatibility is shown, or be left out")
+        nearest_name = None if policy is None else policy.nearest_name
+        if nearest_name != (None if level is None else level.nearest_name):
+            raise WrongShape(
+                f"compatibility must be {nearest_name}, as which steleCompatibility is shown, or be left out"
+            )
     return policy
 
 
@@ -388,11 +390,11 @@ def config_out(settings: Settings, policy: Policy | None) -> api.Config:
 
 def update_out(settings: Settings) -> api.ConfigUpdateRequest:
     """Settings as PUT echoes them: the same members, with the level under its other name."""
-    shown = config_out(settings, settings.policy)
-    members = {name: getattr(shown, name) for name in shown.__struct_fields__ if name != "compatibility_level"}
+    config = config_out(settings, settings.policy)
+    members = {name: getattr(config, name) for name in config.__struct_fields__ if name != "compatibility_level"}
     present = {name: value for name, value in members.items() if value is not None}
-    if shown.compatibility_level is not None:
-        present["compatibility"] = shown.compatibility_level
+    if config.compatibility_level is not None:
+        present["compatibility"] = config.compatibility_level
     return api.ConfigUpdateRequest(**present)
 
 
@@ -424,14 +426,14 @@ def format_messages(state: State, key: SubjectKey, findings: Sequence[Finding], 
     subject = state.find_subject(key)
     old = find_version(subject, against) if subject is not None and against is not None else None
     quote = '"' if old is not None and old.content.format in _DOUBLE_QUOTED else "'"
-    found = [_format_finding(finding, quote) for finding in findings[:_MOST]]
+    messages = [_format_finding(finding, quote) for finding in findings[:_MOST]]
     if old is not None and not any(finding.rule in _BARE for finding in findings):
         text = state.get_text(old.content).decode("utf-8", "replace")
-        shown = f"'{text}'" if len(text) <= _LONGEST else f"<truncated> '{text[:_LONGEST]}...'"
-        found += [f"{{oldSchemaVersion: {old.version_number}}}", f"{{oldSchema: {shown}}}"]
+        quoted_text = f"'{text}'" if len(text) <= _LONGEST else f"<truncated> '{text[:_LONGEST]}...'"
+        messages += [f"{{oldSchemaVersion: {old.version_number}}}", f"{{oldSchema: {quoted_text}}}"]
     validates = queries.settings_for(state, SettingsLevel(*key)).validate_fields
     level = queries.policy_for(state, key).nearest_name
-    return [*found, f"{{validateFields: '{str(bool(validates)).lower()}', compatibility: '{level}'}}"]
+    return [*messages, f"{{validateFields: '{str(bool(validates)).lower()}', compatibility: '{level}'}}"]
 
 
 def _format_finding(finding: Finding, quote: str) -> str:
@@ -471,10 +473,10 @@ def restore_hidden(
     """
     if sent is None:
         return {}
-    kept = {
+    hidden_values = {
         name: value for name, value in before.items() if sent.get(name, HIDDEN if name in left_out else "") == HIDDEN
     }
-    return dict(sorted({**sent, **kept}.items()))
+    return dict(sorted({**sent, **hidden_values}.items()))
 
 
 def read_change(request: api.ExporterRequest) -> ExporterChange:

@@ -65,8 +65,8 @@ def list_path_methods(scope: Scope) -> str:
     """Return the methods that the path of a request takes. The framework names those of one endpoint only."""
     template = scope["path_template"]
     routes = scope["litestar_app"].routes
-    found = {method for row in routes if row.path_format == template for method in getattr(row, "methods", ())}
-    return ", ".join(sorted(found))
+    methods = {method for row in routes if row.path_format == template for method in getattr(row, "methods", ())}
+    return ", ".join(sorted(methods))
 
 
 def _join_header(headers: Iterable[tuple[bytes, bytes]], name: bytes) -> str:
@@ -108,9 +108,9 @@ def _parse_range(part: str) -> tuple[str, float]:
 def _best_quality(media_type: str, ranges: Sequence[tuple[str, float]]) -> float:
     """Return the weight of the most specific range that matches."""
     for wanted in (media_type, media_type.split("/", maxsplit=1)[0] + "/*", "*/*"):
-        found = [quality for name, quality in ranges if name == wanted]
-        if found:
-            return max(found)
+        qualities = [quality for name, quality in ranges if name == wanted]
+        if qualities:
+            return max(qualities)
     return 0.0
 
 

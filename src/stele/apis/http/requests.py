@@ -148,7 +148,7 @@ def decode_path(raw_path: bytes) -> str:
 
 def decode_segment(segment: str) -> str:
     """Return the name a segment of a routed path spells."""
-    return _MARK.sub(lambda found: _MARKS[found[0]], segment)
+    return _MARK.sub(lambda match: _MARKS[match[0]], segment)
 
 
 T = TypeVar("T")

@@ -79,15 +79,15 @@ class Operations:
         key = SubjectKey(namespace, name)
         if self.namespace is not None or self._find_visible(state, key) is not None:
             return key
-        found = [
+        namespaces = [
             place.name
             for place in self.list_namespaces(state)
             if self._find_visible(state, SubjectKey(place.name, name))
             and self.registry.access.can_read(SubjectKey(place.name, name))
         ]
-        if len(found) > 1:
-            raise InvalidRequest(f"there are {len(found)} subjects '{name}': say of which tenant and namespace")
-        return SubjectKey(found[0], name) if found else key
+        if len(namespaces) > 1:
+            raise InvalidRequest(f"there are {len(namespaces)} subjects '{name}': say of which tenant and namespace")
+        return SubjectKey(namespaces[0], name) if namespaces else key
 
     def _find_visible(self, state: State, key: SubjectKey) -> Subject | None:
         subject = state.find_subject(key)
@@ -107,10 +107,10 @@ class Operations:
 
     def subject_in(self, state: State, name: str) -> Subject:
         """Return a subject of a state. Raises `SubjectNotFound`."""
-        found = self._find_visible(state, self.resolve_key(state, name))
-        if found is None:
+        subject = self._find_visible(state, self.resolve_key(state, name))
+        if subject is None:
             raise SubjectNotFound(name)
-        return found
+        return subject
 
     async def get_version(self, name: str, number: int | None) -> tuple[State, Version]:
         """Return an active version and the state it is in; None is the latest.
@@ -133,8 +133,8 @@ class Operations:
         def find_version(state: State) -> tuple[State, Version]:
             entry = queries.get_schema_entry(state, namespace, schema_id)
             can_read = self.registry.access.make_filter(Operation.READ)
-            found = (row for row in list_versions_of_entry(entry) if can_read(row.subject.key))
-            rows = sorted(found, key=lambda row: row.seq)
+            readable_versions = (row for row in list_versions_of_entry(entry) if can_read(row.subject.key))
+            rows = sorted(readable_versions, key=lambda row: row.seq)
             live = [row for row in rows if row.state is VersionState.ACTIVE]
             if not rows:
                 raise ContentNotFound(text)
@@ -155,11 +155,11 @@ class Operations:
         document = msgspec.structs.replace(prepared.document, custom_format=submitted.custom_format)
         return prepared._replace(document=document)
 
-    def parse_schema(self, given: api.SchemaInput, newest: Version | None) -> SubmittedSchema:
+    def parse_schema(self, schema_input: api.SchemaInput, newest: Version | None) -> SubmittedSchema:
         """Return the schema in a request. Raises `TooLarge` for long texts beside the schema, `InvalidName`."""
-        self.check_sizes(given.name, given.comment, given.validator, given.serialization)
+        self.check_sizes(schema_input.name, schema_input.comment, schema_input.validator, schema_input.serialization)
         kind: SchemaKind | None = None if newest is None else newest.kind
-        submitted = translate.parse_schema(given, kind)
+        submitted = translate.parse_schema(schema_input, kind)
         check_name(submitted.custom_format)
         return submitted
 

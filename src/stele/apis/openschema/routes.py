@@ -103,9 +103,9 @@ async def put_subject(
     operations.registry.access.require(Operation.REGISTER, subject_resource(key))
 
     def read(state: State, _: Any) -> api.SubjectBody:
-        made = state.find_subject(key)
-        assert made is not None  # The state is the one that the change leaves.
-        return translate.subject_body(state, made)
+        subject = state.find_subject(key)
+        assert subject is not None  # The state is the one that the change leaves.
+        return translate.subject_body(state, subject)
 
     async def put(state: State) -> api.SubjectBody:
         subject = state.find_subject(key)
@@ -151,9 +151,9 @@ async def _describe_change(
 async def delete_subject(operations: InjectedOperations, subject: SubjectName) -> api.VersionNumbers:
     # DELETE /subjects/{subject}
     """Delete a subject with its compatibility and all versions, and return their numbers."""
-    _, found = await operations.get_subject(decode_segment(subject))
-    live = [row.version_number for row in queries.list_versions(found)]
-    await operations.execute(DeleteSubject(found.key, DeleteMode.END_INCARNATION))
+    _, stored_subject = await operations.get_subject(decode_segment(subject))
+    live = [row.version_number for row in queries.list_versions(stored_subject)]
+    await operations.execute(DeleteSubject(stored_subject.key, DeleteMode.END_INCARNATION))
     return api.VersionNumbers(live)
 
 
@@ -182,8 +182,8 @@ async def get_subject_of_schema(operations: InjectedOperations, schema_id: Schem
 async def list_versions(operations: InjectedOperations, subject: SubjectName) -> api.VersionNumbers:
     # GET /subjects/{subject}/versions
     """Return the version numbers of a subject."""
-    _, found = await operations.get_subject(decode_segment(subject))
-    return api.VersionNumbers([row.version_number for row in queries.list_versions(found)])
+    _, stored_subject = await operations.get_subject(decode_segment(subject))
+    return api.VersionNumbers([row.version_number for row in queries.list_versions(stored_subject)])
 
 
 @get(f"{_VERSION}/schema", **READ, opt=access(Operation.READ))
@@ -192,11 +192,9 @@ async def get_version(
 ) -> api.SubjectWithSchema:
     # GET /subjects/{subject}/versions/{version}/schema
     """Return a subject with the schema of one version."""
-    state, found = await operations.get_version(
-        decode_segment(subject), translate.parse_version(decode_segment(version))
-    )
-    subject_body = translate.subject_body(state, found.subject)
-    return translate.with_schema(subject_body, found, translate.schema_body(state, found))
+    state, row = await operations.get_version(decode_segment(subject), translate.parse_version(decode_segment(version)))
+    subject_body = translate.subject_body(state, row.subject)
+    return translate.with_schema(subject_body, row, translate.schema_body(state, row))
 
 
 @post(_VERSIONS, operation_class=openapi_body(api.SchemaInputDoc, MEDIA_TYPE), **READ, opt=access(Operation.REGISTER))
@@ -205,11 +203,11 @@ async def register_schema(
 ) -> api.SchemaIdBody:
     # POST /subjects/{subject}/versions
     """Register a schema, with its subject if that is new; an equal definition keeps its id."""
-    given = await read_body(request, api.SchemaInput)
+    schema_input = await read_body(request, api.SchemaInput)
     state = await operations.registry.fresh_state()
     key = operations.resolve_key(state, decode_segment(subject))
     newest = queries.latest_version(state.find_subject(key))
-    submitted = operations.parse_schema(given, newest)
+    submitted = operations.parse_schema(schema_input, newest)
     prepared = await operations.prepare_schema(state, submitted, newest)
     outcome = await operations.execute(
         RegisterSchema(
@@ -219,8 +217,8 @@ async def register_schema(
             equality=Equality.DIGEST,
             equality_digest=_EQUALITY_DIGEST,
             defaults=SubjectDefaults(Numbering.NEVER_REUSE, policy=BACKWARD),
-            description=given.comment or "",
-            dialect_data={DIALECT: translate.schema_data(given, submitted)},
+            description=schema_input.comment or "",
+            dialect_data={DIALECT: translate.schema_data(schema_input, submitted)},
         )
     )
     assert isinstance(outcome, Registration)
@@ -234,10 +232,10 @@ async def delete_version(
     # DELETE /subjects/{subject}/versions/{version}
     """Delete a version, if those before and after it agree without it."""
     number = translate.parse_version(decode_segment(version))
-    state, found = await operations.get_subject(decode_segment(subject))
-    row = get_live_version(state, found, number)
+    state, stored_subject = await operations.get_subject(decode_segment(subject))
+    row = get_live_version(state, stored_subject, number)
     await require_consistent_without(operations.registry, state, row)
-    await operations.execute(DeleteVersion(found.key, row.version_number))
+    await operations.execute(DeleteVersion(stored_subject.key, row.version_number))
     return api.SingleVersion(row.version_number)
 
 
@@ -257,13 +255,13 @@ async def check_compatibility(
     """Return whether a schema agrees with a version under the policy of the subject."""
     body = await read_body(request, api.CheckInput)
     number = translate.parse_version(decode_segment(version))
-    state, found = await operations.get_subject(decode_segment(subject))
-    row = get_live_version(state, found, number)
+    state, stored_subject = await operations.get_subject(decode_segment(subject))
+    row = get_live_version(state, stored_subject, number)
     submitted = operations.parse_schema(translate.parse_checked_schema(bytes(body.schema)), row)
     prepared = await operations.prepare_schema(state, submitted, row)
     attachments = Attachments(prepared.references)
     findings, _ = await operations.registry.find_incompatibilities(
-        found.key, prepared.document, attachments, version_number=row.version_number
+        stored_subject.key, prepared.document, attachments, version_number=row.version_number
     )
     return api.CompatibilityAnswer(not findings)
 
@@ -272,8 +270,8 @@ async def check_compatibility(
 async def get_config(operations: InjectedOperations, subject: SubjectName) -> api.ConfigBody:
     # GET /config/{subject}
     """Return the compatibility of a subject."""
-    state, found = await operations.get_subject(decode_segment(subject))
-    return translate.config_body(queries.policy_for(state, found.key))
+    state, stored_subject = await operations.get_subject(decode_segment(subject))
+    return translate.config_body(queries.policy_for(state, stored_subject.key))
 
 
 @put(_CONFIG, operation_class=openapi_body(api.ConfigInput, MEDIA_TYPE), **READ, opt=access(Operation.CHANGE_POLICY))
@@ -284,11 +282,13 @@ async def put_config(
     """Set the compatibility of a subject, if its versions agree with it."""
     body = await read_body(request, api.ConfigInput)
     policy = find_policy(body.compatibility)
-    state, found = await operations.get_subject(decode_segment(subject))
-    await require_consistent(operations.registry, state, found, policy, max_pairs=operations.options.max_pairs)
-    at = now_after(translate.modified_at(state, found))
+    state, stored_subject = await operations.get_subject(decode_segment(subject))
+    await require_consistent(operations.registry, state, stored_subject, policy, max_pairs=operations.options.max_pairs)
+    at = now_after(translate.modified_at(state, stored_subject))
     await operations.execute(
-        ChangeSettings(SettingsLevel(*found.key), {"policy": policy, "dialect_data": {DIALECT: {"modified": at}}})
+        ChangeSettings(
+            SettingsLevel(*stored_subject.key), {"policy": policy, "dialect_data": {DIALECT: {"modified": at}}}
+        )
     )
     return translate.config_body(policy)
 

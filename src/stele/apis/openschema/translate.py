@@ -88,7 +88,7 @@ def format_schema_id(namespace: str, schema_id: int) -> str:
     return f"{namespace}:{schema_id}" if namespace != DEFAULT_NAMESPACE else str(schema_id)
 
 
-def parse_schema_id(text: str, asked: str | None) -> tuple[str, int]:
+def parse_schema_id(text: str, requested_namespace: str | None) -> tuple[str, int]:
     """Return namespace and number of an id; a bare number is one of the requested namespace.
 
     Raises `ContentNotFound`.
@@ -96,7 +96,7 @@ def parse_schema_id(text: str, asked: str | None) -> tuple[str, int]:
     namespace, colon, number = text.rpartition(":")
     if not _SCHEMA_ID.match(number) or int(number) > MAX_INT32:
         raise ContentNotFound(text[:100])
-    return namespace if colon else asked or DEFAULT_NAMESPACE, int(number)
+    return namespace if colon else requested_namespace or DEFAULT_NAMESPACE, int(number)
 
 
 DIALECT = "openschema"
@@ -130,7 +130,7 @@ class SubmittedSchema(NamedTuple):
     structured: bool
 
 
-def parse_schema(given: api.SchemaInput, newest: SchemaKind | None) -> SubmittedSchema:
+def parse_schema(schema_input: api.SchemaInput, newest: SchemaKind | None) -> SubmittedSchema:
     """Return the schema in a request.
 
     Its format is the one named, else that of the newest version, else Avro. JSON in the place of a format that is text
@@ -140,8 +140,8 @@ def parse_schema(given: api.SchemaInput, newest: SchemaKind | None) -> Submitted
         WrongShape: The definition is missing.
         MalformedSchema: The definition is no text.
     """
-    word = (given.serialization or "").strip().upper()
-    raw = given.schema_definition
+    word = (schema_input.serialization or "").strip().upper()
+    raw = schema_input.schema_definition
     if isinstance(raw, UnsetType) or bytes(raw).strip() == b"null":
         if word not in _WITHOUT_DEFINITION:
             raise WrongShape("schemaDefinition is missing")
@@ -174,15 +174,15 @@ def parse_checked_schema(raw: bytes) -> api.SchemaInput:
     return whole if not isinstance(whole.schema_definition, UnsetType) else api.SchemaInput(msgspec.Raw(raw))
 
 
-def schema_data(given: api.SchemaInput, submitted: SubmittedSchema) -> dict[str, Any]:
+def schema_data(schema_input: api.SchemaInput, submitted: SubmittedSchema) -> dict[str, Any]:
     """Return what a version keeps for this API alone."""
-    kept = {
-        "name": given.name,
-        "serialization": given.serialization,
-        "validator": given.validator,
+    data = {
+        "name": schema_input.name,
+        "serialization": schema_input.serialization,
+        "validator": schema_input.validator,
         "structured": submitted.structured or None,
     }
-    return {name: value for name, value in kept.items() if value}
+    return {name: value for name, value in data.items() if value}
 
 
 def parse_version(text: str) -> int | None:
@@ -250,17 +250,22 @@ def with_schema(subject: api.SubjectBody, version: Version, schema: api.SchemaBo
     return api.SubjectWithSchema(**members, format=serialization_name(version.kind), schema=schema)
 
 
-def subject_data(before: Mapping[str, Any] | None, given: api.SubjectInput, at: int) -> dict[str, Any]:
+def subject_data(before: Mapping[str, Any] | None, subject_input: api.SubjectInput, at: int) -> dict[str, Any]:
     """Return what a subject keeps for this API and for others; what a request leaves out stays."""
-    own = {"app": given.app, "coordinate": given.coordinate, "status": given.status, "modified": at}
+    own = {
+        "app": subject_input.app,
+        "coordinate": subject_input.coordinate,
+        "status": subject_input.status,
+        "modified": at,
+    }
     return {**(before or {}), DIALECT: {**_own_data(before), **{k: v for k, v in own.items() if v is not None}}}
 
 
 def modified_at(state: State, subject: Subject) -> int:
     """Return when a subject, its compatibility or its schemas last changed (milliseconds since 1970)."""
     settings = state.settings_at(SettingsLevel(*subject.key))
-    told = (_own_data(subject.dialect_data), _own_data(settings.dialect_data if settings is not None else None))
-    times = (subject.at, *(row.at for row in subject.versions), *(own.get("modified", 0) for own in told))
+    dialect_data = (_own_data(subject.dialect_data), _own_data(settings.dialect_data if settings is not None else None))
+    times = (subject.at, *(row.at for row in subject.versions), *(own.get("modified", 0) for own in dialect_data))
     return int(max(times))
 
 

@@ -116,9 +116,11 @@ class Operations:
 
     # --- schemas in -------------------------------------------------------------------------------------------------
 
-    def read_format(self, given: api.SerializationFormat) -> SchemaFormat:
+    def read_format(self, serialization_format: api.SerializationFormat) -> SchemaFormat:
         """Return the format a request names; a custom one may be a format that is installed here."""
-        return translate.resolve_custom_format(translate.parse_format(given), self.registry.parser.list_format_names())
+        return translate.resolve_custom_format(
+            translate.parse_format(serialization_format), self.registry.parser.list_format_names()
+        )
 
     async def parse_document(
         self, state: State, info: api.SchemaInfo, subject: Subject | None = None, name: str | None = None
@@ -260,17 +262,17 @@ class Operations:
         policy = version.policy or queries.policy_for(state, version.subject.key)
         match version.kind.format:
             case "avro" | "json":
-                shown = info.schema_data.decode("utf-8", "replace")
+                schema_text = info.schema_data.decode("utf-8", "replace")
             case "protobuf":
-                shown = await self._render_version(state, version, "json") or ""
+                schema_text = await self._render_version(state, version, "json") or ""
             case _:
-                shown = ""
+                schema_text = ""
         return api.GroupHistoryRecord(
             info,
             translate.build_version_info(version),
             translate.compatibility_body(policy, version.subject),
             version.at,
-            shown,
+            schema_text,
         )
 
     def build_group_properties(self, state: State, subject: Subject) -> api.GroupProperties:

@@ -163,24 +163,24 @@ async def create_group(operations: InjectedOperations, request: Request[Any, Any
         raise InvalidName(body.group_name)
     key = SubjectKey(operations.namespace, body.group_name)
     operations.registry.access.require(Operation.REGISTER, subject_resource(key))
-    given = body.group_properties
-    check_properties(given.properties)
-    schema_format = operations.read_format(given.serialization_format)
-    policy = translate.parse_compatibility(given.compatibility)
+    group_properties = body.group_properties
+    check_properties(group_properties.properties)
+    schema_format = operations.read_format(group_properties.serialization_format)
+    policy = translate.parse_compatibility(group_properties.compatibility)
     await operations.require_comparable(schema_format, policy)
     defaults = SubjectDefaults(
         Numbering.NEVER_REUSE,
-        translate.comparison_scope(given.allow_multiple_types),
+        translate.comparison_scope(group_properties.allow_multiple_types),
         policy,
         schema_format.format,
         custom_format=schema_format.custom_format,
     )
-    stored = translate.compatibility_data(given.compatibility)
+    stored = translate.compatibility_data(group_properties.compatibility)
     await operations.execute(
         CreateSubject(
             key,
             defaults,
-            labels=given.properties or None,
+            labels=group_properties.properties or None,
             dialect_data={translate.DIALECT: {"compatibility": stored}} if stored is not None else None,
         )
     )
@@ -313,10 +313,10 @@ async def get_schema_version(
     body = await read_body(request, api.SchemaInfo)
     key = operations.parse_group(group)
     state, _ = await operations.get_group(key)
-    found = operations.find_same_schema(state, key, await operations.parse_document(state, body, name=key.name))
-    if found is None:
+    version = operations.find_same_schema(state, key, await operations.parse_document(state, body, name=key.name))
+    if version is None:
         raise ContentNotFound
-    return translate.build_version_info(found)
+    return translate.build_version_info(version)
 
 
 @post(
@@ -436,7 +436,9 @@ async def get_codec_types(operations: InjectedOperations, group: Group) -> api.C
     # GET /v1/groups/{groupName}/codecTypes
     """Return the codecs of a group."""
     _, subject = await operations.get_group(operations.parse_group(group))
-    return api.CodecTypes([api.CodecType(name, dict(found)) for name, found in (subject.codecs or {}).items()])
+    return api.CodecTypes(
+        [api.CodecType(name, dict(properties)) for name, properties in (subject.codecs or {}).items()]
+    )
 
 
 @post(

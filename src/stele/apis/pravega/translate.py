@@ -43,19 +43,22 @@ _FORMATS = {name.lower(): name for name in (*_BUILT_IN.values(), ANY, CUSTOM)}
 ANY_FORMAT = SchemaFormat("")
 
 
-def parse_format(given: api.SerializationFormat) -> SchemaFormat:
+def parse_format(serialization_format: api.SerializationFormat) -> SchemaFormat:
     """Return the format of a request; a custom one is opaque. Raises `UnknownFormat`, `InvalidRequest`."""
-    name = _FORMATS.get(_normalize_word(given.serialization_format))
+    name = _FORMATS.get(_normalize_word(serialization_format.serialization_format))
     if name is None:
         known = ", ".join(_FORMATS.values())
-        raise UnknownFormat(f"{given.serialization_format!r} is no serialization format; known: {known}")
+        raise UnknownFormat(f"{serialization_format.serialization_format!r} is no serialization format; known: {known}")
     if name == ANY:
         return ANY_FORMAT
     if name != CUSTOM:
         return SchemaFormat(name.lower())
-    if not given.full_type_name:
+    if not serialization_format.full_type_name:
         raise InvalidRequest("a Custom serialization format needs a fullTypeName")
-    return SchemaFormat(OPAQUE_FORMAT, "" if given.full_type_name == OPAQUE_FORMAT else given.full_type_name)
+    return SchemaFormat(
+        OPAQUE_FORMAT,
+        "" if serialization_format.full_type_name == OPAQUE_FORMAT else serialization_format.full_type_name,
+    )
 
 
 def resolve_custom_format(schema_format: SchemaFormat, installed: Iterable[str]) -> SchemaFormat:
@@ -96,8 +99,8 @@ _avro_decoder = msgspec.json.Decoder(str | list[str | _AvroType] | _AvroType)
 
 def avro_types(canonical: bytes) -> list[str]:
     """Return the full names of the types in an Avro schema's parsing canonical form; a union has several."""
-    found = _avro_decoder.decode(canonical)
-    branches = found if isinstance(found, list) else [found]
+    schema = _avro_decoder.decode(canonical)
+    branches = schema if isinstance(schema, list) else [schema]
     return [branch if isinstance(branch, str) else branch.full_name for branch in branches]
 
 
@@ -134,13 +137,15 @@ def _message_names(messages: Iterable[_Message], prefix: str) -> Iterable[str]:
         yield from _message_names(message.nested_type, name)
 
 
-def resolve_type_name(given: str, described_types: Sequence[str] | None, first: str, group: str | None = None) -> str:
+def resolve_type_name(
+    type_name: str, described_types: Sequence[str] | None, first: str, group: str | None = None
+) -> str:
     """Return the full name of the type that a request names.
 
     A schema without a name of its own has that of its group, which is '' here, also when another dialect registered it.
 
     Args:
-        given: Type in the request; '' is the first one.
+        type_name: Type in the request; '' is the first one.
         described_types: Full names of the types the schema describes; None where the author names the type.
         first: Full name of the first type, '' where it has none.
         group: Name of the group.
@@ -149,21 +154,21 @@ def resolve_type_name(given: str, described_types: Sequence[str] | None, first: 
         MalformedSchema: The schema does not describe the type.
     """
     unnamed = not first and (described_types is None or len(described_types) == 1)
-    if unnamed and given in ("", group, *(described_types or ())):
+    if unnamed and type_name in ("", group, *(described_types or ())):
         return ""
     if described_types is None:
-        return given or first
+        return type_name or first
     if not described_types:
         raise MalformedSchema("the schema describes no type")
-    if not given:
+    if not type_name:
         return first or described_types[0]
-    found = [name for name in described_types if name == given] or [
-        name for name in described_types if name.rpartition(".")[2] == given
+    matches = [name for name in described_types if name == type_name] or [
+        name for name in described_types if name.rpartition(".")[2] == type_name
     ]
-    if not found:
-        shown = ", ".join(described_types[:10])
-        raise MalformedSchema(f"the schema does not describe the type '{given}'", expected=shown or None)
-    return found[0]
+    if not matches:
+        expected = ", ".join(described_types[:10])
+        raise MalformedSchema(f"the schema does not describe the type '{type_name}'", expected=expected or None)
+    return matches[0]
 
 
 def type_name_of(version: Version) -> str:
@@ -189,29 +194,31 @@ _ADVANCED = "Advanced"
 _ADVANCED_WORDS = {"advanced", "backwardtill", "forwardtill", "backwardtillandforwardtill"}
 
 
-def parse_compatibility(given: api.Compatibility) -> Policy:
+def parse_compatibility(compatibility: api.Compatibility) -> Policy:
     """Return the policy in a request. Names are read as `BackwardTransitive` and as `BACKWARD_TRANSITIVE`.
 
     Raises `UnknownPolicy`.
     """
-    word = _normalize_word(given.policy)
-    policy = _parse_advanced(given.advanced) if word in _ADVANCED_WORDS else _POLICY_BY_WORD.get(word)
+    word = _normalize_word(compatibility.policy)
+    policy = _parse_advanced(compatibility.advanced) if word in _ADVANCED_WORDS else _POLICY_BY_WORD.get(word)
     if policy is None:
-        raise UnknownPolicy(f"{given.policy!r} is no compatibility; known: {', '.join([*_POLICY_BY_NAME, _ADVANCED])}")
+        raise UnknownPolicy(
+            f"{compatibility.policy!r} is no compatibility; known: {', '.join([*_POLICY_BY_NAME, _ADVANCED])}"
+        )
     return policy
 
 
-def expected_policy(given: api.Compatibility, in_force: Policy) -> Policy:
+def expected_policy(compatibility: api.Compatibility, in_force: Policy) -> Policy:
     """Return the policy a client says must be in force: `in_force` when it differs in nothing that the client can see.
 
     Raises `UnknownPolicy`.
     """
-    seen = parse_compatibility(given)
-    return in_force if replace(in_force, validators=()) == seen else seen
+    client_policy = parse_compatibility(compatibility)
+    return in_force if replace(in_force, validators=()) == client_policy else client_policy
 
 
-def _parse_advanced(given: api.BackwardAndForward | UnsetType | None) -> Policy:
-    backward, forward = (given.backward_policy, given.forward_policy) if given else (None, None)
+def _parse_advanced(directions: api.BackwardAndForward | UnsetType | None) -> Policy:
+    backward, forward = (directions.backward_policy, directions.forward_policy) if directions else (None, None)
     if not backward and not forward:
         raise UnknownPolicy("an Advanced compatibility says what it asks backward, forward, or both")
     return Policy(
@@ -220,17 +227,17 @@ def _parse_advanced(given: api.BackwardAndForward | UnsetType | None) -> Policy:
     )
 
 
-def _parse_range(given: api.DirectionRange, direction: str) -> VersionRange:
-    word, start = _normalize_word(given.name), direction.lower()
+def _parse_range(direction_range: api.DirectionRange, direction: str) -> VersionRange:
+    word, start = _normalize_word(direction_range.name), direction.lower()
     if word == start:
         return LATEST_VERSION
     if word == f"{start}transitive":
         return ALL_VERSIONS
     if word != f"{start}till":
-        raise UnknownPolicy(f"{given.name!r} is none of {direction}, {direction}Transitive, {direction}Till")
-    if not given.version_info or not 0 <= given.version_info.id < MAX_INT32:
+        raise UnknownPolicy(f"{direction_range.name!r} is none of {direction}, {direction}Transitive, {direction}Till")
+    if not direction_range.version_info or not 0 <= direction_range.version_info.id < MAX_INT32:
         raise UnknownPolicy(f"{direction}Till needs the versionInfo it reaches back to")
-    return VersionRange(RangeKind.SINCE, given.version_info.id + 1)
+    return VersionRange(RangeKind.SINCE, direction_range.version_info.id + 1)
 
 
 def is_directional(policy: Policy) -> bool:
@@ -279,9 +286,9 @@ def _version_info_at(version_number: int, subject: Subject) -> api.VersionInfo:
     )
 
 
-def compatibility_data(given: api.Compatibility) -> Any:
+def compatibility_data(compatibility: api.Compatibility) -> Any:
     """Return what of a compatibility the core's normal form loses, to be kept; None if nothing."""
-    return msgspec.to_builtins(given) if _normalize_word(given.policy) in _ADVANCED_WORDS else None
+    return msgspec.to_builtins(compatibility) if _normalize_word(compatibility.policy) in _ADVANCED_WORDS else None
 
 
 def stored_compatibility(dialect_data: Mapping[str, Any] | None) -> Any:
@@ -326,9 +333,9 @@ def is_named_by(version: Version, info: api.VersionInfo) -> bool:
     return is_at(version, info.serialization_format or full_format_name(version.kind), info.type, info.version)
 
 
-def require_first(found: Iterable[Version], number: int) -> Version:
+def require_first(versions: Iterable[Version], number: int) -> Version:
     """Return the first version. Raises `VersionNotFound` if there is none."""
-    version = next(iter(found), None)
+    version = next(iter(versions), None)
     if version is None:
         raise VersionNotFound(number)
     return version

@@ -87,13 +87,13 @@ class Operations:
         key = SubjectKey(self.address.namespace, subject) if binding is None else binding.subject
         self.registry.access.require(Operation.READ, subject_resource(key))
         if binding is not None:
-            found = translate.find_record(state, binding)
+            record = translate.find_record(state, binding)
         else:
             known = state.find_subject(SubjectKey(self.address.namespace, subject))
-            found = queries.latest_version(known) if known is not None and translate.is_foreign(known) else None
-        if found is None:
+            record = queries.latest_version(known) if known is not None and translate.is_foreign(known) else None
+        if record is None:
             raise SubjectNotFound(subject)
-        return found
+        return record
 
     async def get_version(self, subject: str, number: int) -> tuple[State, Version]:
         """Return a version of the schema a subject is bound to and the state it is in.
@@ -145,11 +145,11 @@ class Operations:
 
         Raises `ContentNotFound`, also for one that the caller may not read.
         """
-        found = queries.get_version_by_record_id(state, number)
-        key = found.subject.key
+        record = queries.get_version_by_record_id(state, number)
+        key = record.subject.key
         if key.namespace != self.address.namespace or not self.registry.access.can_read(key):
             raise ContentNotFound(number)
-        return found
+        return record
 
     async def find_version_by_text(self, subject: str, text: bytes) -> tuple[State, Version]:
         """Return the version of a subject's schema that is the same schema as a text.
@@ -189,14 +189,14 @@ class Operations:
 
     def bindings_by_version(self, state: State, schema: Subject) -> dict[int, list[Binding]]:
         """Return the subjects bound to each version of a schema, by version number; none for a deleted schema."""
-        found: dict[int, list[Binding]] = {}
+        bindings: dict[int, list[Binding]] = {}
         if schema.is_closed:
-            return found
+            return bindings
         for binding in queries.bindings_of(state, [schema.key]):
             record = translate.find_record(state, binding) if binding.resource_type == DIALECT else None
             if record is not None:
-                found.setdefault(record.version_number, []).append(binding)
-        return found
+                bindings.setdefault(record.version_number, []).append(binding)
+        return bindings
 
     def list_bindings(self, state: State) -> Iterator[Binding]:
         """Yield the visible subjects of this cluster, of any tenant, that are bound to an existing record."""
@@ -362,8 +362,8 @@ class Operations:
         if not self.registry.access.can_read(schema.key):
             raise ContentNotFound(number)
         self.registry.access.require(Operation.BIND, subject_resource(schema.key))
-        found = find_version(schema, version_number) if version_number else queries.latest_version(schema)
-        if found is None or found.state is not VersionState.ACTIVE:
+        record = find_version(schema, version_number) if version_number else queries.latest_version(schema)
+        if record is None or record.state is not VersionState.ACTIVE:
             raise ContentNotFound(number)
         binding = translate.build_binding(self.address, _require_name(subject), schema.key, version_number)
         await self.execute(ChangeBindings((binding,)))

@@ -265,8 +265,8 @@ async def find_schema(
     )
 
 
-def _respond(operations: Operations, subject: str, found: tuple[State, Version]) -> api.SubjectRecord:
-    state, version = found
+def _respond(operations: Operations, subject: str, state_and_version: tuple[State, Version]) -> api.SubjectRecord:
+    state, version = state_and_version
     return translate.build_subject_record(state, operations.address, decode_segment(subject), version)
 
 

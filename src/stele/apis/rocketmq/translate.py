@@ -137,8 +137,8 @@ def build_binding(address: TenantAddress, subject: str, key: SubjectKey, version
 def find_record(state: State, binding: Binding) -> Version | None:
     """Return the record a binding leads to; the newest version if its own one was deleted; None if none is left."""
     subject = state.find_subject(binding.subject)
-    found = find_version(subject, binding.version_number) if subject is not None and binding.version_number else None
-    return found if found is not None and found.state is VersionState.ACTIVE else queries.latest_version(subject)
+    record = find_version(subject, binding.version_number) if subject is not None and binding.version_number else None
+    return record if record is not None and record.state is VersionState.ACTIVE else queries.latest_version(subject)
 
 
 def is_foreign(subject: Subject) -> bool:

@@ -139,11 +139,11 @@ class IdIndex:
         self._state: State | None = None
         self._known: dict[int, _DigestIds] = {}
 
-    def find_version(self, state: State, subject: Subject, asked: str, first: int) -> Version | None:
+    def find_version(self, state: State, subject: Subject, schema_id: str, first: int) -> Version | None:
         """Return the first active version with an id of any strategy, None if there is none."""
-        if _NUMBER.fullmatch(asked):
-            return _first_active(subject, [int(asked) + 1 - first])
-        return _first_active(subject, self._catch_up(state, subject).ordinals.get(asked, ()))
+        if _NUMBER.fullmatch(schema_id):
+            return _first_active(subject, [int(schema_id) + 1 - first])
+        return _first_active(subject, self._catch_up(state, subject).ordinals.get(schema_id, ()))
 
     def _catch_up(self, state: State, subject: Subject) -> _DigestIds:
         if state is not self._state:
@@ -161,5 +161,5 @@ class IdIndex:
 
 
 def _first_active(subject: Subject, version_numbers: Iterable[int]) -> Version | None:
-    found = (find_version(subject, version_number) for version_number in version_numbers if version_number > 0)
-    return next((row for row in found if row is not None and row.state is VersionState.ACTIVE), None)
+    versions = (find_version(subject, version_number) for version_number in version_numbers if version_number > 0)
+    return next((row for row in versions if row is not None and row.state is VersionState.ACTIVE), None)

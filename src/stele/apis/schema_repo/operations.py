@@ -119,21 +119,21 @@ class Operations:
         """Return (id, text) of all schemas of a subject, in order of registration. Raises `SubjectNotFound`."""
         state, subject = await self.get_subject(name)
         return [
-            (told, _text_of(state, row))
-            async for told, row in self.registry.time_slices.iterate(await self._unique_ids(state, subject))
+            (schema_id, _text_of(state, row))
+            async for schema_id, row in self.registry.time_slices.iterate(await self._unique_ids(state, subject))
         ]
 
     async def list_ids(self, name: str) -> list[str]:
         """Return the ids of all schemas of a subject, in order of registration. Raises `SubjectNotFound`."""
         state, subject = await self.get_subject(name)
-        return [told for told, _ in await self._unique_ids(state, subject)]
+        return [schema_id for schema_id, _ in await self._unique_ids(state, subject)]
 
     async def _unique_ids(self, state: State, subject: Subject) -> list[tuple[str, Version]]:
         """Return (id, version) of every version that its id means, oldest first."""
-        found: dict[str, Version] = {}
+        versions: dict[str, Version] = {}
         async for row in self.registry.time_slices.iterate(queries.list_versions(subject)):
-            found.setdefault(self._id_of(state, row), row)
-        return list(found.items())
+            versions.setdefault(self._id_of(state, row), row)
+        return list(versions.items())
 
     async def get_latest(self, name: str) -> tuple[str, bytes]:
         """Return (id, bytes) of the newest schema. Raises `SubjectNotFound`, `ContentNotFound`."""
@@ -143,13 +143,13 @@ class Operations:
             raise ContentNotFound("latest")
         return self._id_of(state, row), state.get_text(row.content)
 
-    async def get_schema(self, name: str, asked: str) -> bytes:
+    async def get_schema(self, name: str, schema_id: str) -> bytes:
         """Return the bytes of the schema with an id. Raises `SubjectNotFound`, `ContentNotFound`."""
 
         def read_text(state: State) -> bytes:
-            row = self._ids.find_version(state, _get_visible(state, name), asked, self._traits.first)
+            row = self._ids.find_version(state, _get_visible(state, name), schema_id, self._traits.first)
             if row is None:
-                raise ContentNotFound(asked)
+                raise ContentNotFound(schema_id)
             return state.get_text(row.content)
 
         return await self.registry.read_or_catch_up(read_text)
@@ -169,14 +169,14 @@ class Operations:
 
     def _find_registered(self, state: State, subject: Subject | None, document: SchemaDocument) -> Version | None:
         """Return the version that makes registering a document needless: of the same text or the same id."""
-        asked = id_of_document(self.options.ids, document)
+        schema_id = id_of_document(self.options.ids, document)
         if subject is None:
             return None
         same = queries.find_equal_version(state, subject.key, document.sha, NO_ATTACHMENTS, equality=Equality.TEXT)
         return (
             same
-            if same is not None or asked is None
-            else self._ids.find_version(state, subject, asked, self._traits.first)
+            if same is not None or schema_id is None
+            else self._ids.find_version(state, subject, schema_id, self._traits.first)
         )
 
     # --- writing ----------------------------------------------------------------------------------------------------

@@ -55,9 +55,9 @@ async def read_form(request: Request[Any, Any, Any]) -> dict[str, str]:
 
 
 async def _read_body(request: Request[Any, Any, Any], *taken: str) -> bytes:
-    given = bare_media_type(request.headers.get("content-type", ""))
-    if given and given not in taken:
-        raise UnsupportedMediaType(f"The body is {given}; {' or '.join(taken)} is taken.")
+    media_type = bare_media_type(request.headers.get("content-type", ""))
+    if media_type and media_type not in taken:
+        raise UnsupportedMediaType(f"The body is {media_type}; {' or '.join(taken)} is taken.")
     try:
         return await request.body()
     except InternalServerException:
@@ -65,8 +65,8 @@ async def _read_body(request: Request[Any, Any, Any], *taken: str) -> bytes:
 
 
 def _decode_body(body: bytes, content_type: str) -> str:
-    found = _CHARSET.search(content_type)
-    charset = found[1].lower() if found else "utf-8"
+    match = _CHARSET.search(content_type)
+    charset = match[1].lower() if match else "utf-8"
     if charset not in _CHARSETS:
         raise UnsupportedMediaType(f"The charset {charset} is not taken.")
     try:

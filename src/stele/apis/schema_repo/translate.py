@@ -197,8 +197,8 @@ def format_properties(title: str, members: Mapping[str, str], seconds: float) ->
         seconds: Date in seconds since 1970.
     """
     date = time.strftime("%a %b %d %H:%M:%S UTC %Y", time.gmtime(seconds))
-    told = (f"{_escape_key(key)}={_escape_value(value)}\n" for key, value in sorted(members.items()))
-    return f"#{title}\n#{date}\n" + "".join(told)
+    lines = (f"{_escape_key(key)}={_escape_value(value)}\n" for key, value in sorted(members.items()))
+    return f"#{title}\n#{date}\n" + "".join(lines)
 
 
 def _escape_key(text: str) -> str:
@@ -207,12 +207,12 @@ def _escape_key(text: str) -> str:
 
 def _escape_value(text: str) -> str:
     """Return a value in its escaped form; of its blanks only leading ones need it."""
-    told = _SPECIAL.sub(_escape_character, text)
-    return f"\\{told}" if told.startswith(" ") else told
+    escaped = _SPECIAL.sub(_escape_character, text)
+    return f"\\{escaped}" if escaped.startswith(" ") else escaped
 
 
-def _escape_character(found: re.Match[str]) -> str:
-    char = found[0]
+def _escape_character(match: re.Match[str]) -> str:
+    char = match[0]
     if char in _NAMED:
         return _NAMED[char]
     if " " <= char <= "~":

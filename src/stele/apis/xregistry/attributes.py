@@ -332,22 +332,22 @@ def check_id(text: Any, subject: str, *, of_version: bool = False) -> str:
     return text
 
 
-def require_same_id(singular: str, given: Any, expected: str, subject: str) -> None:
+def require_same_id(singular: str, value: Any, expected: str, subject: str) -> None:
     """Raise `RegistryError` (`mismatched_id`) unless an id in a request is the one of the entity."""
-    if given != expected:
+    if value != expected:
         raise RegistryError(
-            "mismatched_id", subject, singular=singular, invalid_id=str(given)[:200], expected_id=expected
+            "mismatched_id", subject, singular=singular, invalid_id=str(value)[:200], expected_id=expected
         )
 
 
-def require_epoch(given: Any, current: int, subject: str) -> None:
+def require_epoch(epoch: Any, current: int, subject: str) -> None:
     """Raise `RegistryError` unless an epoch in a request is that of the entity; None is any."""
-    if given is None:
+    if epoch is None:
         return
-    if not isinstance(given, int) or isinstance(given, bool) or given < 0:
+    if not isinstance(epoch, int) or isinstance(epoch, bool) or epoch < 0:
         raise _invalid("epoch", subject, "it is an unsigned integer")
-    if given != current:
-        raise RegistryError("mismatched_epoch", subject, bad_epoch=str(given), epoch=str(current))
+    if epoch != current:
+        raise RegistryError("mismatched_epoch", subject, bad_epoch=str(epoch), epoch=str(current))
 
 
 # --- constraints

@@ -128,7 +128,7 @@ def encode_value(value: Any) -> str:
 def decode_value(raw: str, name: str) -> str:
     """Return the text of a header. Raises `RegistryError` (`header_error`) for bytes that are no UTF-8."""
     try:
-        unquoted = _QUOTED.sub(lambda found: re.sub(r"\\(.)", r"\1", found[1]), raw)
+        unquoted = _QUOTED.sub(lambda match: re.sub(r"\\(.)", r"\1", match[1]), raw)
         return unquote_to_bytes(unquoted.encode("latin-1")).decode("utf-8")
     except UnicodeError:
         raise RegistryError("header_error", name=name, error_detail="its value is no UTF-8") from None

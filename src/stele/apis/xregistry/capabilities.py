@@ -191,21 +191,21 @@ def build_offered_capabilities(capabilities: Mapping[str, Any]) -> dict[str, Any
     return offered
 
 
-def require_same_capabilities(given: Any, capabilities: Mapping[str, Any], *, patch: bool) -> None:
+def require_same_capabilities(requested: Any, capabilities: Mapping[str, Any], *, patch: bool) -> None:
     """Raise `RegistryError` unless capabilities in a request are those of the server.
 
     Args:
-        given: What the request has; None asks for those that the server begins with.
+        requested: What the request has; None asks for those that the server begins with.
         capabilities: Those of the server.
         patch: Whether capabilities that are not there stay as they are; they are reset otherwise.
     """
-    if given is None:
+    if requested is None:
         return
-    if not isinstance(given, dict):
+    if not isinstance(requested, dict):
         raise RegistryError("capability_error", "/capabilities", error_detail="they are a map")
     if not patch:
-        given = {**{name: empty for name, empty in _EMPTY.items() if name in capabilities}, **given}
-    for name, value in given.items():
+        requested = {**{name: empty for name, empty in _EMPTY.items() if name in capabilities}, **requested}
+    for name, value in requested.items():
         if name not in capabilities:
             raise RegistryError("capability_unknown", "/capabilities", field=name[:200])
         has_wildcard = isinstance(value, list) and "*" in value
@@ -226,15 +226,15 @@ def _require_known_value(name: str, value: Any, own: Any) -> None:
     if isinstance(own, dict) and isinstance(value, dict):
         return
     known = own if isinstance(own, list) else [True, False]
-    given = value if isinstance(own, list) and isinstance(value, list) else [value]
+    values = value if isinstance(own, list) and isinstance(value, list) else [value]
     is_odd = isinstance(own, list) is not isinstance(value, list)
-    for each in given:
+    for each in values:
         if is_odd or each not in known or type(each) is not type(known[0]):
             words = ", ".join(str(word) for word in known)
             raise RegistryError("capability_value", "/capabilities", value=str(each)[:200], field=name, list=words)
 
 
-def require_same_model(given: Any) -> None:
+def require_same_model(model: Any) -> None:
     """Raise `RegistryError` unless the source of a model in a request is that of the server."""
-    if given != EXTENSION_MODEL:
+    if model != EXTENSION_MODEL:
         raise RegistryError("model_error", "/model", error_detail="clients cannot change the model")

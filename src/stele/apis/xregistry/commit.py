@@ -113,8 +113,8 @@ def _core_format(pending: PendingEntities, group: GroupEntity) -> str:
     place = group.place
     if place is not None and place.format and name.casefold() == place.format:
         return place.format
-    found = resolve_format(name, pending.loader.installed).format
-    return "" if found == OPAQUE_FORMAT else found
+    format_name = resolve_format(name, pending.loader.installed).format
+    return "" if format_name == OPAQUE_FORMAT else format_name
 
 
 def _has_other_format(pending: PendingEntities, group: GroupEntity) -> bool:
@@ -133,10 +133,14 @@ def _open_group(pending: PendingEntities, group: GroupEntity) -> Iterator[Comman
 def _close_group(pending: PendingEntities, group: GroupEntity) -> Command:
     """Describe a group as the request leaves it."""
     place = group.place or pending.loader.state.find_namespace(group.namespace)
-    made = [schema for schema in pending.written_schemas() if schema.group_id == group.id and schema.subject is None]
-    gone = sum(schema.group_id == group.id and schema.subject is not None for schema in pending.deleted_schemas)
+    new_schemas = [
+        schema for schema in pending.written_schemas() if schema.group_id == group.id and schema.subject is None
+    ]
+    deleted_count = sum(
+        schema.group_id == group.id and schema.subject is not None for schema in pending.deleted_schemas
+    )
     if group.id in pending.emptied_groups and place is not None:
-        gone = len(place.subjects)
+        deleted_count = len(place.subjects)
     attributes = dict(group.attributes)
     description = attributes.pop("description", "") if attributes.get("description") else ""
     labels = attributes.pop("labels", None) if attributes.get("labels") else None
@@ -146,7 +150,7 @@ def _close_group(pending: PendingEntities, group: GroupEntity) -> Command:
         attributes.pop("format")  # Another dialect gave it.
     record = {
         "epoch": group.epoch,
-        "seen": count_schema_changes(place) + len(made) + gone,
+        "seen": count_schema_changes(place) + len(new_schemas) + deleted_count,
         "described": described,
         "createdat": group.createdat,
         "modifiedat": group.modifiedat,
@@ -168,10 +172,12 @@ def _delete_group(group: GroupEntity) -> Iterator[Command]:
 
 def _write_registry(pending: PendingEntities) -> Command:
     state, entity = pending.loader.state, pending.registry
-    made = [group for group in pending.groups.values() if group is not None and group.namespace not in state.namespaces]
+    new_groups = [
+        group for group in pending.groups.values() if group is not None and group.namespace not in state.namespaces
+    ]
     record = {
         "epoch": entity.epoch,
-        "seen": len(state.namespaces) + len(made),
+        "seen": len(state.namespaces) + len(new_groups),
         "createdat": entity.createdat,
         "modifiedat": entity.modifiedat,
         "attributes": entity.attributes,

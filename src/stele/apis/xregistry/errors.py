@@ -275,7 +275,7 @@ def build_error(error: RegistryError, path: str, instance: str) -> ErrorBody:
     code = CODES[error.code]
     subject = error.subject or path
     values = {"subject": subject, **error.arguments}
-    title = _PLACEHOLDER.sub(lambda found: values.get(found[1], found[0]), code.title)
+    title = _PLACEHOLDER.sub(lambda match: values.get(match[1], match[0]), code.title)
     return ErrorBody(
         type=f"{code.base}{error.code}",
         title=title,
@@ -289,15 +289,15 @@ def build_error(error: RegistryError, path: str, instance: str) -> ErrorBody:
 def handle_error(request: Request[Any, Any, Any], error: Exception) -> Response[Any]:
     """Answer an error: the exception handler of the application."""
     path = str(request.scope["path"])
-    found = convert_error(error, path, request.method)
-    status = CODES[found.code].status
+    registry_error = convert_error(error, path, request.method)
+    status = CODES[registry_error.code].status
     if status >= 500:
         log_failure(_logger, path, error)
     root = find_base_uri(request)
     host = root.removesuffix(mounted_prefix(request))
-    instance = root if found.code in _SILENT else host + request.scope["raw_path"].decode("latin-1")
-    body = build_error(found, path, instance)
+    instance = root if registry_error.code in _SILENT else host + request.scope["raw_path"].decode("latin-1")
+    body = build_error(registry_error, path, instance)
     headers = error_headers(error)
-    if found.code == "details_required":
+    if registry_error.code == "details_required":
         headers["Allow"] = "DELETE, GET, HEAD, OPTIONS, POST, PUT"
     return Response(msgspec.json.encode(body), status_code=status, media_type=JSON, headers=headers)

@@ -35,16 +35,16 @@ def parse_path(text: str) -> tuple[Step, ...]:
     steps: list[Step] = []
     position = 0
     while position < len(text):
-        found = _STEP.match(text, position)
-        if found is None or len(steps) == _MOST_STEPS or (position and text[position] not in ".["):
+        match = _STEP.match(text, position)
+        if match is None or len(steps) == _MOST_STEPS or (position and text[position] not in ".["):
             raise ValueError(f"{text[:80]!r} is no path")
-        if found["index"] is not None:
-            steps.append(Step(is_any=True) if found["index"] == "*" else Step(position=int(found["index"])))
-        elif found["name"] is not None:
-            steps.append(Step(is_any=True) if found["name"] == "*" else Step(found["name"]))
+        if match["index"] is not None:
+            steps.append(Step(is_any=True) if match["index"] == "*" else Step(position=int(match["index"])))
+        elif match["name"] is not None:
+            steps.append(Step(is_any=True) if match["name"] == "*" else Step(match["name"]))
         else:
-            steps.append(Step(found["single"] if found["single"] is not None else found["double"]))
-        position = found.end()
+            steps.append(Step(match["single"] if match["single"] is not None else match["double"]))
+        position = match.end()
     if not steps:
         raise ValueError("the path is empty")
     return tuple(steps)
@@ -105,8 +105,8 @@ class FilterExpression(NamedTuple):
             return bool(values)
         if self.value is None:
             return bool(values) if self.operator == "!=" else not values
-        found = any(_compare(self.operator if self.operator != "!=" else "=", each, self.value) for each in values)
-        return not found if self.operator == "!=" else found
+        has_match = any(_compare(self.operator if self.operator != "!=" else "=", each, self.value) for each in values)
+        return not has_match if self.operator == "!=" else has_match
 
     def step_down(self) -> FilterExpression:
         """Return the expression as it is inside its first collection."""
@@ -135,22 +135,24 @@ def parse_filters(texts: Iterable[str], level: Level) -> Filters | None:
     Raises:
         RegistryError: `bad_filter`.
     """
-    given = tuple(texts)
-    if any(EXCLUDE_ALL in text.split(",") for text in given):
-        if given != (EXCLUDE_ALL,):
+    flag_values = tuple(texts)
+    if any(EXCLUDE_ALL in text.split(",") for text in flag_values):
+        if flag_values != (EXCLUDE_ALL,):
             raise RegistryError(
-                "bad_filter", value=given[0][:200], error_detail=f"{EXCLUDE_ALL} must be the only filter"
+                "bad_filter", value=flag_values[0][:200], error_detail=f"{EXCLUDE_ALL} must be the only filter"
             )
         return None
-    filters = tuple(tuple(_parse_expression(part, level) for part in _split(text)) for text in given)
+    filters = tuple(tuple(_parse_expression(part, level) for part in _split(text)) for text in flag_values)
     if sum(map(len, filters)) > _MOST_EXPRESSIONS:
-        raise RegistryError("bad_filter", value=given[0][:200], error_detail=f"at most {_MOST_EXPRESSIONS} are taken")
+        raise RegistryError(
+            "bad_filter", value=flag_values[0][:200], error_detail=f"at most {_MOST_EXPRESSIONS} are taken"
+        )
     return filters
 
 
 def _split(text: str) -> list[str]:
     """Return the expressions between the commas, of which those in quotes are none."""
-    masked = _QUOTED.sub(lambda found: found[0].replace(",", "\0"), text)
+    masked = _QUOTED.sub(lambda match: match[0].replace(",", "\0"), text)
     return [part.replace("\0", ",") for part in masked.split(",")]
 
 
@@ -158,11 +160,11 @@ def _parse_expression(text: str, level: Level) -> FilterExpression:
     def refuse(why: str) -> RegistryError:
         return RegistryError("bad_filter", value=text[:200], error_detail=why)
 
-    masked = _QUOTED.sub(lambda found: "x" * len(found[0]), text)
-    found = _OPERATOR.search(masked)
-    name = text[: found.start()] if found is not None else text
-    operator = {"<>": "!="}.get(found[0], found[0]) if found is not None else ""
-    value = text[found.end() :] if found is not None else ""
+    masked = _QUOTED.sub(lambda match: "x" * len(match[0]), text)
+    match = _OPERATOR.search(masked)
+    name = text[: match.start()] if match is not None else text
+    operator = {"<>": "!="}.get(match[0], match[0]) if match is not None else ""
+    value = text[match.end() :] if match is not None else ""
     try:
         path = parse_path(name)
     except ValueError as error:
@@ -181,7 +183,7 @@ def _parse_expression(text: str, level: Level) -> FilterExpression:
         raise refuse("a map, an object or a collection has no value to compare")
     if path[-1].name in _TIMES:
         value = _shorten_time(value, path)
-    rest = name + (found[0] + value if found is not None else "")
+    rest = name + (match[0] + value if match is not None else "")
     return FilterExpression(
         tuple(collections), path, operator, None if operator in {"=", "!="} and value == "null" else value, rest
     )
@@ -244,10 +246,10 @@ def _fits(pattern: str, text: str) -> bool:
         return False
     at, end = len(first), len(text) - len(last)
     for part in middle:
-        found = text.find(part, at, end)
-        if found < 0:
+        position = text.find(part, at, end)
+        if position < 0:
             return False
-        at = found + len(part)
+        at = position + len(part)
     return True
 
 

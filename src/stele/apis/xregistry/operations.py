@@ -210,14 +210,14 @@ class Operations:
         filters = parse_filters(self.flags.filters, Level.SCHEMA)
         if filters is None:
             return []
-        found = [
+        schemas = [
             (schema.id, view.schema_body(schema, inlined, left, f"/{schema.id}"))
             async for schema, left in view.select_schemas(group, filters)
             if only is None or schema.id in only
         ]
-        if not found:
+        if not schemas:
             self.registry.access.require(Operation.READ, namespace_resource(group.namespace))
-        return found
+        return schemas
 
     async def get_schema(self, group: str, identifier: str) -> tuple[EntityLoader, View, ResourceEntity]:
         """Return a schema as it is, and what makes its bodies. Raises `RegistryError` (`not_found`)."""
@@ -255,12 +255,12 @@ class Operations:
         self.require_whole()
         inlined = self._parse_inline_flag(Level.VERSION)
         _, view, schema = await self.get_schema(group, identifier)
-        shown = self._resolve_reference(view, schema)
+        target = self._resolve_reference(view, schema)
         filters = parse_filters(self.flags.filters, Level.VERSION)
         if filters is None:
             return []
         return [
-            (version.id, view.version_body(shown, version, inlined, f"/{version.id}"))
+            (version.id, view.version_body(target, version, inlined, f"/{version.id}"))
             for version in view.select_versions(schema, filters)
             if only is None or version.id in only
         ]
@@ -268,21 +268,21 @@ class Operations:
     def _resolve_reference(self, view: View, schema: ResourceEntity) -> ResourceEntity:
         if schema.xref and self.flags.doc:
             raise RegistryError("cannot_doc_xref", schema.xid)
-        shown = view.resolve_reference(schema)
-        if shown is None:
+        target = view.resolve_reference(schema)
+        if target is None:
             raise RegistryError("not_found", f"{schema.xid}/versions")
-        return shown
+        return target
 
     async def get_version(
         self, group: str, identifier: str, version_id: str
     ) -> tuple[EntityLoader, View, ResourceEntity, VersionEntity]:
         """Return a version with its schema, and what makes its bodies. Raises `RegistryError` (`not_found`)."""
         loader, view, schema = await self.get_schema(group, identifier)
-        shown = self._resolve_reference(view, schema)
-        version = shown.versions.get(version_id)
+        target = self._resolve_reference(view, schema)
+        version = target.versions.get(version_id)
         if version is None:
             raise RegistryError("not_found", f"{schema.xid}/versions/{version_id}")
-        return loader, view, shown, version
+        return loader, view, target, version
 
     async def describe_version(self, group: str, identifier: str, version_id: str) -> dict[str, Any]:
         """Return the body of a version."""

@@ -118,10 +118,10 @@ def parse_flags(request: Request[Any, Any, Any]) -> Flags:
     values = {name: query.getall(name) for name in set(query)}
 
     def find_single(name: str) -> str | None:
-        given = values.get(name, [])
-        if len(given) > 1:
+        flag_values = values.get(name, [])
+        if len(flag_values) > 1:
             raise RegistryError("bad_flag", flag=name, detail="The flag is given more than once.")
-        return given[0] if given else None
+        return flag_values[0] if flag_values else None
 
     _check_specversion(find_single("specversion"))
     epoch = find_single("epoch")
@@ -148,16 +148,16 @@ def parse_flags(request: Request[Any, Any, Any]) -> Flags:
 def _check_specversion(text: str | None) -> None:
     if text is None:
         return
-    found, own = _VERSION.match(text), _VERSION.match(SPECVERSION)
+    match, own = _VERSION.match(text), _VERSION.match(SPECVERSION)
     assert own is not None
-    if found is None or (found[1], (found[2] or "").lower()) != (own[1], own[2].lower()):
+    if match is None or (match[1], (match[2] or "").lower()) != (own[1], own[2].lower()):
         raise RegistryError("unsupported_specversion", specversion=text[:200], list=SPECVERSION)
 
 
-def _parse_ignores(given: list[str] | None) -> frozenset[str]:
-    if given is None:
+def _parse_ignores(values: list[str] | None) -> frozenset[str]:
+    if values is None:
         return frozenset()
-    words = {word.strip().lower() for text in given for word in text.split(",")}
+    words = {word.strip().lower() for text in values for word in text.split(",")}
     for word in words - {"", "*"}:
         if word not in IGNORES:
             raise RegistryError("bad_ignore", value=word[:200], error_detail="no such part of a request is known")

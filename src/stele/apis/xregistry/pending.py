@@ -187,13 +187,13 @@ class PendingEntities:
             state = self.loader.state
             namespace = state.find_namespace(group_namespace(group)) if group else None
             if not group:
-                found = [
+                identifiers = [
                     self.loader.load_group(each).id for each in state.namespaces.values() if self.loader.has_group(each)
                 ]
             else:
                 subjects = self.loader.list_schemas(namespace) if namespace is not None else ()
-                found = [self.loader.load_schema(subject).id for subject in subjects]
-            names = self._names[group] = {name.casefold(): name for name in found}
+                identifiers = [self.loader.load_schema(subject).id for subject in subjects]
+            names = self._names[group] = {name.casefold(): name for name in identifiers}
         other = names.setdefault(identifier.casefold(), identifier)
         if other != identifier:
             raise RegistryError("bad_request", xid, error_detail=f"{identifier!r} differs from {other!r} in case only")

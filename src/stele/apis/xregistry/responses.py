@@ -75,12 +75,12 @@ async def schema_document(
     """Return the document of the default version of a schema. Raises `RegistryError` (`not_found`)."""
     body = await operations.describe_schema(group, identifier)
     loader, view, schema = await operations.get_schema(group, identifier)
-    shown = view.resolve_reference(schema)
-    if shown is None:
+    target = view.resolve_reference(schema)
+    if target is None:
         raise RegistryError("not_found", schema.xid)
     location = view.link(schema.xid) + DETAILS if is_new else ""
-    version = shown.versions[shown.default_id]
-    return document_response(loader, view, shown, version, body, status=status, location=location)
+    version = target.versions[target.default_id]
+    return document_response(loader, view, target, version, body, status=status, location=location)
 
 
 async def version_document(

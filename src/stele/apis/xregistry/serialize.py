@@ -145,11 +145,11 @@ class View:
 
     def select_versions(self, schema: ResourceEntity, filters: Filters) -> list[VersionEntity]:
         """Return the versions of a schema that pass filters, by id."""
-        shown = self.resolve_reference(schema) or schema
+        target = self.resolve_reference(schema) or schema
         return [
             version
-            for version in shown.versions.values()
-            if select_own(filters, lambda version=version: self.version_body(shown, version, {}, "")) is not None  # type: ignore[misc]
+            for version in target.versions.values()
+            if select_own(filters, lambda version=version: self.version_body(target, version, {}, "")) is not None  # type: ignore[misc]
         ]
 
     def resolve_reference(self, schema: ResourceEntity) -> ResourceEntity | None:
@@ -220,24 +220,24 @@ class View:
         name = COLLECTIONS[level]
         is_inlined = name in inlined
         place, below = f"{pointer}/{name}", inlined.get(name, {})
-        found: dict[str, Any] = {}
+        bodies: dict[str, Any] = {}
         if level is Level.REGISTRY:
             async for each, left in self.select_groups(filters):
-                found[each.id] = await self.group_body(each, below, left, f"{place}/{each.id}") if is_inlined else None
+                bodies[each.id] = await self.group_body(each, below, left, f"{place}/{each.id}") if is_inlined else None
         elif not self._needs_schemas(is_inlined, filters):
             assert group is not None
-            found = dict.fromkeys([row.key async for row in self._readable(group)])
+            bodies = dict.fromkeys([row.key async for row in self._readable(group)])
         else:
             assert group is not None
             async for schema, left in self.select_schemas(group, filters):
                 where = f"{place}/{_escape(schema.id)}"
-                found[schema.id] = self.schema_body(schema, below, left, where) if is_inlined else None
+                bodies[schema.id] = self.schema_body(schema, below, left, where) if is_inlined else None
         base_xid = f"{xid.rstrip('/')}/{name}"
         members: dict[str, Any] = {
-            f"{name}url": self._link_collection(base_xid, place, is_inlined, filters, len(found)),
-            f"{name}count": len(found),
+            f"{name}url": self._link_collection(base_xid, place, is_inlined, filters, len(bodies)),
+            f"{name}count": len(bodies),
         }
-        return members | ({name: dict(sorted(found.items()))} if is_inlined else {})
+        return members | ({name: dict(sorted(bodies.items()))} if is_inlined else {})
 
     @staticmethod
     def _needs_schemas(is_inlined: bool, filters: Filters) -> bool:
@@ -252,32 +252,32 @@ class View:
     def schema_body(self, schema: ResourceEntity, inlined: Inlined, filters: Filters, pointer: str) -> dict[str, Any]:
         """Return the body of a schema; filters are those left for its versions, pointer is where it stands."""
         body = self._schema_attributes(schema, inlined, pointer)
-        shown = schema if self._doc and schema.xref else self.resolve_reference(schema)
-        if shown is None or (self._doc and schema.xref):
+        target = schema if self._doc and schema.xref else self.resolve_reference(schema)
+        if target is None or (self._doc and schema.xref):
             return body
-        versions = self.select_versions(schema, filters) if filters else list(shown.versions.values())
+        versions = self.select_versions(schema, filters) if filters else list(target.versions.values())
         is_inlined, place = "versions" in inlined, f"{pointer}/versions"
         if not (self._doc and is_inlined):  # The JSON Schema of documents has either the versions or their URL.
             url = self._link_collection(f"{schema.xid}/versions", place, is_inlined, filters, len(versions))
             body |= {"versionsurl": url, "versionscount": len(versions)}
         if is_inlined:
             body["versions"] = {
-                version.id: self.version_body(shown, version, inlined["versions"], f"{place}/{_escape(version.id)}")
+                version.id: self.version_body(target, version, inlined["versions"], f"{place}/{_escape(version.id)}")
                 for version in sorted(versions, key=lambda each: (each.id.casefold(), each.id))
             }
         return body
 
     def _schema_attributes(self, schema: ResourceEntity, inlined: Inlined, pointer: str) -> dict[str, Any]:
         self._count()
-        shown = self.resolve_reference(schema)
+        target = self.resolve_reference(schema)
         body: dict[str, Any] = {"schemaid": schema.id}
-        default = shown.versions.get(shown.default_id) if shown is not None and not self._doc else None
+        default = target.versions.get(target.default_id) if target is not None and not self._doc else None
         place = {
             "self": self._link_self(schema.xid, pointer, has_details=True),
             "xid": schema.xid,
         }
-        if default is not None and shown is not None:
-            body |= self.version_body(shown, default, inlined, "") | {"schemaid": schema.id, **place}
+        if default is not None and target is not None:
+            body |= self.version_body(target, default, inlined, "") | {"schemaid": schema.id, **place}
         body |= place
         has_meta = "meta" in inlined
         meta_pointer = f"{pointer}/meta"
@@ -304,23 +304,23 @@ class View:
         }
         if schema.xref:
             body["xref"] = schema.xref
-        shown = None if schema.xref and self._doc else self.resolve_reference(schema)
-        if shown is None:
+        target = None if schema.xref and self._doc else self.resolve_reference(schema)
+        if target is None:
             return body
-        version_xid = f"{schema.xid}/versions/{shown.default_id}"
+        version_xid = f"{schema.xid}/versions/{target.default_id}"
         body |= {
-            "epoch": shown.epoch,
-            **({"labels": shown.attributes["labels"]} if "labels" in shown.attributes else {}),
-            "createdat": shown.createdat,
-            "modifiedat": shown.modifiedat,
-            "readonly": shown.is_read_only,
-            **policy_attributes(self._loader.state, shown),
-            **{name: value for name, value in shown.attributes.items() if name != "labels"},
-            "defaultversionid": shown.default_id,
-            "defaultversionurl": f"#{pointer}/versions/{_escape(shown.default_id)}"
+            "epoch": target.epoch,
+            **({"labels": target.attributes["labels"]} if "labels" in target.attributes else {}),
+            "createdat": target.createdat,
+            "modifiedat": target.modifiedat,
+            "readonly": target.is_read_only,
+            **policy_attributes(self._loader.state, target),
+            **{name: value for name, value in target.attributes.items() if name != "labels"},
+            "defaultversionid": target.default_id,
+            "defaultversionurl": f"#{pointer}/versions/{_escape(target.default_id)}"
             if self._doc and has_versions
             else self.link(version_xid) + DETAILS,
-            "defaultversionsticky": shown.is_sticky,
+            "defaultversionsticky": target.is_sticky,
         }
         return body
 

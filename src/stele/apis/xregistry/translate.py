@@ -216,8 +216,8 @@ def count_schema_changes(namespace: Namespace | None) -> int:
     if namespace is None:
         return 0
     present = sum(2 * subject.incarnation - 1 for subject in namespace.subjects.values())
-    gone = sum(count for name, count in namespace.incarnations.items() if name not in namespace.subjects)
-    return present + 2 * gone
+    absent = sum(count for name, count in namespace.incarnations.items() if name not in namespace.subjects)
+    return present + 2 * absent
 
 
 class EntityLoader:
@@ -390,8 +390,12 @@ class EntityLoader:
         attributes: Attributes = {"format": shared[1] if shared and is_shared else print_format(self.state, row)}
         attributes["contenttype"] = "application/json" if row.kind.format in _JSON_FORMATS else "text/plain"
         if own is not None:
-            found = {"description": own.description, "labels": dict(own.labels or {}), "contenttype": own.media_type}
-            attributes |= {name: value for name, value in found.items() if value}
+            own_attributes = {
+                "description": own.description,
+                "labels": dict(own.labels or {}),
+                "contenttype": own.media_type,
+            }
+            attributes |= {name: value for name, value in own_attributes.items() if value}
         at = format_millis(row.at)
         return VersionEntity(identifier, 1, at, at, before or identifier, attributes, registered=row)
 

@@ -168,17 +168,17 @@ class RequestUpdate(PendingEntities):
         is_root: bool,
     ) -> None:
         """Apply the attributes that stand beside `meta` and `versions` to the version that they mean."""
-        given = parse_value(body["versionid"]) if has_value(body, "versionid") else None
+        version_id = parse_value(body["versionid"]) if has_value(body, "versionid") else None
         if is_root and "id" in self.ignores:
-            given = None
+            version_id = None
         if prior:
-            if given is not None and given != prior:
-                require_same_id("version", given, prior, schema.xid)
+            if version_id is not None and version_id != prior:
+                require_same_id("version", version_id, prior, schema.xid)
             is_beside = patch and bool(body) and _BESIDE_VERSION.issuperset(body)
             if prior not in versions and not is_beside:
                 self.write_version(schema, prior, body, patch=patch, is_root=is_root)
             return
-        chosen = given
+        chosen = version_id
         if chosen is None and meta is not None and "defaultversionid" not in self.ignores:
             chosen = parse_value(meta["defaultversionid"]) if has_value(meta, "defaultversionid") else None
         if chosen is not None:
@@ -213,15 +213,15 @@ class RequestUpdate(PendingEntities):
 
     def _puts_reference(self, schema: ResourceEntity, body: Members, meta: Members | None, *, patch: bool) -> bool:
         """Make a schema stand for another one, or one of its own again; whether there is nothing more to do."""
-        given = parse_value(meta["xref"]) if meta is not None and has_value(meta, "xref") else None
-        if given is None:
+        reference = parse_value(meta["xref"]) if meta is not None and has_value(meta, "xref") else None
+        if reference is None:
             ends = schema.xref and (not patch or (meta is not None and "xref" in meta))
             if schema.xref and not ends:
                 raise RegistryError("extra_xref_attribute", schema.xid, name="versionid", singular="schema")
             if ends:
                 self._end_reference(schema)
             return False
-        target = check_reference(given, schema.xid)
+        target = check_reference(reference, schema.xid)
         assert meta is not None
         allowed = {"schemaid", "self", "xid", "shortself", "metaurl", "meta", "$schema"}
         extra = [name for name in body if name not in allowed]
@@ -265,7 +265,7 @@ class RequestUpdate(PendingEntities):
             self.check_epoch(body, schema.epoch, xid)
         policy_names = ("compatibility", "stelecompatibility")
         default_names = ("defaultversionid", "defaultversionsticky")
-        found = self.merge_attributes(
+        attributes = self.merge_attributes(
             META_ATTRIBUTES,
             body,
             schema.attributes if patch else {},
@@ -273,8 +273,8 @@ class RequestUpdate(PendingEntities):
             skipped=("xref", *self.ignores.intersection(default_names)),
             folded=("compatibility",),
         )
-        values = {name: found.pop(name, None) for name in (*policy_names, *default_names)}
-        schema.attributes = found
+        values = {name: attributes.pop(name, None) for name in (*policy_names, *default_names)}
+        schema.attributes = attributes
         self.touch_schema(schema)
         self.touch_times(schema, body, xid)
         if not patch or any(name in body for name in policy_names):
@@ -449,10 +449,10 @@ class RequestUpdate(PendingEntities):
     def _set_ancestor(self, version: VersionEntity, values: Attributes, xid: str) -> None:
         if "ancestorid" not in values:
             return
-        given = values["ancestorid"]
-        if given is not None and not isinstance(given, str):
+        ancestor_id = values["ancestorid"]
+        if ancestor_id is not None and not isinstance(ancestor_id, str):
             raise RegistryError("invalid_attribute", xid, name="ancestorid", error_detail="it is of the type string")
-        version.ancestorid = version.id if given == REQUEST else given or ""
+        version.ancestorid = version.id if ancestor_id == REQUEST else ancestor_id or ""
 
     def _set_document(
         self,
@@ -465,8 +465,8 @@ class RequestUpdate(PendingEntities):
         patch: bool,
     ) -> None:
         """Give a version the document of the request, or the place where it is."""
-        given = [name for name in _DOCUMENT_MEMBERS if name in values]
-        present = [name for name in given if not is_null(values[name])]
+        document_members = [name for name in _DOCUMENT_MEMBERS if name in values]
+        present = [name for name in document_members if not is_null(values[name])]
         if len(present) > 1:
             raise RegistryError("one_resource", xid, list=", ".join(_DOCUMENT_MEMBERS))
         if present and present[0] != "schemaurl":
@@ -481,8 +481,8 @@ class RequestUpdate(PendingEntities):
             version.new_document = read_document(values["schema"], version.format, self.loader.installed)
         elif present == ["schemabase64"]:
             version.new_document = decode_base64(values["schemabase64"], xid)
-        elif given or (not patch and "schemaurl" in before) or version.is_new:
-            version.new_document = version.new_document if not given and version.new_document else b""
+        elif document_members or (not patch and "schemaurl" in before) or version.is_new:
+            version.new_document = version.new_document if not document_members and version.new_document else b""
         if document is None and (present == ["schema"] or (patch and present == ["schemabase64"])):
             version.attributes.setdefault("contenttype", "application/json")
 

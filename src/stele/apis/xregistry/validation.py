@@ -30,7 +30,7 @@ from stele.service.schemas import PreparedSchema
 
 def list_ancestors(schema: ResourceEntity, version: VersionEntity) -> list[VersionEntity]:
     """Return the ancestors of a version, closest first. Raises `RegistryError` for a circle."""
-    found: list[VersionEntity] = []
+    ancestors: list[VersionEntity] = []
     seen = {version.id}
     while version.ancestorid != version.id:
         version = schema.versions[version.ancestorid]
@@ -38,8 +38,8 @@ def list_ancestors(schema: ResourceEntity, version: VersionEntity) -> list[Versi
             circle = ", ".join(sorted(seen))
             raise RegistryError("ancestor_circular_reference", schema.xid, list=circle)
         seen.add(version.id)
-        found.append(version)
-    return found
+        ancestors.append(version)
+    return ancestors
 
 
 def check_group_constraints(group: GroupEntity, schema: ResourceEntity) -> None:
@@ -153,19 +153,19 @@ async def _check_compatibility(
 ) -> None:
     """Apply the policy of a schema to its versions, along their ancestors."""
     state = pending.loader.state
-    seen = {
+    compared_versions = {
         version.id: compared
         for version in schema.versions.values()
         if (compared := _see_version(state, schema, version, prepared, comparable)) is not None
     }
     questions: dict[CompatibilityRequest, str] = {}
     for version in schema.versions.values():
-        if version.id not in seen:
+        if version.id not in compared_versions:
             continue
         ancestors = list_ancestors(schema, version)
         new_pairs = _find_new_pairs(schema, version, ancestors)
-        chain = [seen[each.id] for each in ancestors if each.id in seen]
-        for question, ancestor in _ask(state, schema, schema.policy, seen[version.id], chain):
+        chain = [compared_versions[each.id] for each in ancestors if each.id in compared_versions]
+        for question, ancestor in _ask(state, schema, schema.policy, compared_versions[version.id], chain):
             if ancestor in new_pairs:
                 questions.setdefault(question, version.id)
         version.is_compared |= schema.sets_policy or version.new_document is not None
@@ -198,15 +198,15 @@ def _find_new_pairs(schema: ResourceEntity, version: VersionEntity, ancestors: l
 
     A pair is new if the rule is, if one of the documents is, or if a link between the two is.
     """
-    found: set[str] = set()
+    new_ancestors: set[str] = set()
     has_new_link, below = False, version
     for ancestor in ancestors:
         has_new_link |= below.ancestorid != below.ancestor_before
         has_new_document = version.new_document is not None or ancestor.new_document is not None
         if schema.sets_policy or has_new_document or has_new_link:
-            found.add(ancestor.id)
+            new_ancestors.add(ancestor.id)
         below = ancestor
-    return found
+    return new_ancestors
 
 
 def _see_version(

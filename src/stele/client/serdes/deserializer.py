@@ -173,57 +173,57 @@ class BaseDeserializer(ABC):
         """Subject and version of the reader's schema where the registry chooses it."""
         subject = yield from self._find_subject(topic, field, "")
         if self._use_metadata is not None:
-            found = yield from ask_source(self.source, workflows.resolve_metadata, subject, self._use_metadata)
+            schema = yield from ask_source(self.source, workflows.resolve_metadata, subject, self._use_metadata)
         else:
-            found = yield from ask_source(self.source, workflows.resolve_version, subject)
-        return subject, found.version
+            schema = yield from ask_source(self.source, workflows.resolve_version, subject)
+        return subject, schema.version
 
     def _load_reading(self, schema: int | UUID, subject: str, number: int) -> Steps[Reading]:
-        found = yield from ask_source(self.source, workflows.resolve, schema, context=self._context)
+        writer = yield from ask_source(self.source, workflows.resolve, schema, context=self._context)
         wanted = (
             (yield from ask_source(self.source, workflows.resolve_version, subject, number)) if number else self._reader
         )
-        reader = self.select_reader(found, wanted)
+        reader = self.select_reader(writer, wanted)
         migrations: list[Migration] = []
         if number and reader is not None:
-            migrations = yield from self._find_migrations(found, reader, subject)
+            migrations = yield from self._find_migrations(writer, reader, subject)
         has_rules = self._engine.has_rules
         if (
             not migrations
-            and not has_rules(RulePhase.DOMAIN, RuleMode.READ, reader or found)
-            and not has_rules(RulePhase.ENCODING, RuleMode.READ, found)
+            and not has_rules(RulePhase.DOMAIN, RuleMode.READ, reader or writer)
+            and not has_rules(RulePhase.ENCODING, RuleMode.READ, writer)
         ):
-            return Reading(self.make_decoder(found, reader))
-        return Reading(None, self._decode_with_rules(found, reader, migrations))
+            return Reading(self.make_decoder(writer, reader))
+        return Reading(None, self._decode_with_rules(writer, reader, migrations))
 
     def _decode_with_rules(
-        self, found: ResolvedSchema, reader: ResolvedSchema | None, migrations: list[Migration]
+        self, writer: ResolvedSchema, reader: ResolvedSchema | None, migrations: list[Migration]
     ) -> Callable[[Frame, Given], Steps[Any]]:
         engine = self._engine
-        stages = self.make_stages(found, reader, migrating=bool(migrations))
+        stages = self.make_stages(writer, reader, migrating=bool(migrations))
 
         def decode(frame: Frame, record: RecordContext) -> Any:
-            value = stages.read(self._run_encoding_rules(frame, found, record, indexed=stages.indexed))
+            value = stages.read(self._run_encoding_rules(frame, writer, record, indexed=stages.indexed))
             for mode, source, target in migrations:
                 value = engine.run_migration(mode, source, target, value, record)
             value = stages.land(frame, value)
             value = engine.run_phase(
-                RulePhase.DOMAIN, RuleMode.READ, reader or found, value, record, stages.walk(value)
+                RulePhase.DOMAIN, RuleMode.READ, reader or writer, value, record, stages.walk(value)
             )
             return stages.finish(value)
 
-        def steps(frame: Frame, given: Given) -> Steps[Any]:
-            record = yield from self._describe_record(given, stages.type_name(frame))
+        def steps(frame: Frame, call: Given) -> Steps[Any]:
+            record = yield from self._describe_record(call, stages.type_name(frame))
             return (yield Work(partial(decode, frame, record)))
 
         return steps
 
     def _run_encoding_rules(
-        self, frame: Frame, found: ResolvedSchema, record: RecordContext, *, indexed: bool
+        self, frame: Frame, writer: ResolvedSchema, record: RecordContext, *, indexed: bool
     ) -> Frame:
         """Return the frame after the rules for payloads, with its message indexes in the place of a record header's."""
         indexes, payload = frame.message() if indexed else ((), frame.payload())
-        plain = self._engine.run_phase(RulePhase.ENCODING, RuleMode.READ, found, bytes(payload), record)
+        plain = self._engine.run_phase(RulePhase.ENCODING, RuleMode.READ, writer, bytes(payload), record)
         header = confluent.encode_indexes(indexes) if indexes else b""
         return frame._replace(header=memoryview(header), body=memoryview(plain))
 
@@ -235,18 +235,18 @@ class BaseDeserializer(ABC):
             named = self._naming(topic, field, type_name)
         return qualify_subject(named, self._context)
 
-    def _describe_record(self, given: Given, type_name: str) -> Steps[RecordContext]:
+    def _describe_record(self, call: Given, type_name: str) -> Steps[RecordContext]:
         try:
-            subject = yield from self._find_subject(given.topic, given.field, type_name)
+            subject = yield from self._find_subject(call.topic, call.field, type_name)
         except InvalidName:  # not every rule needs it
             subject = ""
-        return RecordContext(subject, given.topic, given.field, given.headers, given.data)
+        return RecordContext(subject, call.topic, call.field, call.headers, call.data)
 
-    def _find_migrations(self, found: ResolvedSchema, reader: ResolvedSchema, subject: str) -> Steps[list[Migration]]:
+    def _find_migrations(self, writer: ResolvedSchema, reader: ResolvedSchema, subject: str) -> Steps[list[Migration]]:
         """Return the steps from the writer's version to the reader's that have rules."""
-        if found.id == reader.id and found.id:
+        if writer.id == reader.id and writer.id:
             return []
-        lineage = yield from ask_source(self.source, workflows.lineage, subject, found, reader.version)
+        lineage = yield from ask_source(self.source, workflows.lineage, subject, writer, reader.version)
         steps = []
         for source, target in pairwise(lineage):
             mode, owner = (

@@ -103,15 +103,15 @@ class ProtobufSerializer(Serializer):
         walks = _message_walks(schema)
 
         def walk(value: Message) -> Walk:
-            found = walks(value)
-            if found is None:
+            message_walk = walks(value)
+            if message_walk is None:
                 raise EncodeError(f"the schema has no message {value.DESCRIPTOR.full_name!r}")
-            return found
+            return message_walk
 
         return walk
 
     def _register_imports(self, file: FileDescriptor) -> Steps[tuple[SchemaReference, ...]]:
-        found = []
+        references = []
         for imported in file.dependencies:
             if imported.name.startswith(_BUILT_IN):
                 continue
@@ -120,8 +120,8 @@ class ProtobufSerializer(Serializer):
             if self._auto_register:
                 yield endpoints.register(subject, schema, normalize=self._normalize)
             known = yield endpoints.lookup(subject, schema, normalize=self._normalize)
-            found.append(SchemaReference(imported.name, subject, known.version))
-        return tuple(found)
+            references.append(SchemaReference(imported.name, subject, known.version))
+        return tuple(references)
 
 
 class ProtobufDeserializer(BaseDeserializer):
@@ -274,14 +274,14 @@ def _message_indexes(file: FileDescriptor, full_name: str) -> list[int]:
     """Return where a message stands in a generated file. Raises `InvalidRequest` when it stands in another one."""
     package = f"{file.package}." if file.package else ""
     siblings = list(file.message_types_by_name.values())
-    found = []
+    indexes = []
     for name in full_name.removeprefix(package).split("."):
         index = next((number for number, sibling in enumerate(siblings) if sibling.name == name), None)
         if index is None:
             raise InvalidRequest(f"{full_name!r} is not a message of {file.name!r}")
-        found.append(index)
+        indexes.append(index)
         siblings = list(siblings[index].nested_types)
-    return found
+    return indexes
 
 
 def _file_of(kind: type[Message]) -> FileDescriptor:

@@ -23,9 +23,9 @@ def parse_schema(schema: ResolvedSchema) -> ParsedSchema:
 
     Raises `UnknownFormat`, `MalformedSchema`.
     """
-    found = get_format(schema.schema_type)
+    schema_format = get_format(schema.schema_type)
     references = {name: _encode_utf8(text) for name, text in schema.references.items()}
-    return ParsedSchema(schema, found, found.parse(_encode_utf8(schema.text), references, strict=False))
+    return ParsedSchema(schema, schema_format, schema_format.parse(_encode_utf8(schema.text), references, strict=False))
 
 
 def _encode_utf8(text: str) -> bytes:

@@ -165,8 +165,8 @@ class Serializer(ABC):
         number = (yield from self._choose_version(subject)) if self._choosing else 0
         writer = self._writers.get((subject, number))
         if writer is None:
-            found = yield from self._find_version(subject, number) if number else self._find_writer(subject)
-            writer = self._writers.put((subject, number), found)
+            new_writer = yield from self._find_version(subject, number) if number else self._find_writer(subject)
+            writer = self._writers.put((subject, number), new_writer)
         if writer.ruled is None:
             payload, indexes = writer.encode(value)
         else:
@@ -237,9 +237,9 @@ class Serializer(ABC):
             return self._writer_for((yield from workflows.resolve(self._use_id, context=self._context)))
         call = endpoints.register if self._auto_register else endpoints.lookup
         own = yield from self.own_schema()
-        found = yield call(subject, own, normalize=self._normalize)
-        writer = Writer(_id_prefix(found.id), found.guid, (yield from self.own_encoder()))
-        rule_set, metadata = found.rule_set or own.rule_set, found.metadata or own.metadata
+        registration = yield call(subject, own, normalize=self._normalize)
+        writer = Writer(_id_prefix(registration.id), registration.guid, (yield from self.own_encoder()))
+        rule_set, metadata = registration.rule_set or own.rule_set, registration.metadata or own.metadata
         if rule_set is None:
             return writer
         parsed = yield from self.parse_own_schema()

@@ -44,8 +44,8 @@ def remove_binding(state: State, command: cmd.RemoveBinding, stamp: EventMetadat
 def change_bindings(state: State, command: cmd.ChangeBindings, stamp: EventMetadata) -> Decision:
     """Bind and unbind at once, unless the bindings around are not the ones the caller saw."""
     if command.expected is not None:
-        gone = (state.bindings[key] for key in command.removed if key in state.bindings)
-        require_bindings(queries.bindings_around(state, [*command.added, *gone]), command.expected)
+        removed_bindings = (state.bindings[key] for key in command.removed if key in state.bindings)
+        require_bindings(queries.bindings_around(state, [*command.added, *removed_bindings]), command.expected)
     ends = [remove_binding(state, cmd.RemoveBinding(key), stamp) for key in command.removed]
     starts = [add_binding(state, cmd.AddBinding(binding), stamp) for binding in command.added]
     return Decision(tuple(event for row in (*ends, *starts) for event in row.events), cmd.EmptyOutcome())

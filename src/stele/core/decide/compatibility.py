@@ -96,14 +96,14 @@ def find_incompatibilities(
         other = SchemaSource(
             version.content.sha, queries.resolve_references(state, version.schema.attachments.references)
         )
-        asked = [CompatibilityRequest(document.format, ruleset, source, other, adopted)] if backward else []
-        asked += [CompatibilityRequest(document.format, ruleset, other, source, adopted)] if forward else []
+        requests = [CompatibilityRequest(document.format, ruleset, source, other, adopted)] if backward else []
+        requests += [CompatibilityRequest(document.format, ruleset, other, source, adopted)] if forward else []
         breaking: list[Finding] = []
-        for question in asked:
-            if question in verdicts:
-                breaking += [finding for finding in verdicts[question] if finding.breaks and not missing]
+        for request in requests:
+            if request in verdicts:
+                breaking += [finding for finding in verdicts[request] if finding.breaks and not missing]
             else:
-                missing.append(question)
+                missing.append(request)
         if breaking:
             if missing:  # Whoever is refused in one direction wants to know about the other one, too.
                 break
@@ -142,15 +142,15 @@ def _ask_validators(
             newest.content.sha, queries.resolve_references(state, newest.schema.attachments.references)
         )
     adopted = queries.adopted_rulesets(state, document.format)
-    asked = [
+    requests = [
         CompatibilityRequest(document.format, VALIDATOR_PREFIX + name, source, before, adopted)
         for name in policy.validators
     ]
-    missing = tuple(question for question in asked if question not in verdicts)
+    missing = tuple(request for request in requests if request not in verdicts)
     if missing:
         raise VerdictsRequired(missing)
     against = None if newest is None else newest.version_number
-    breaking = [finding for question in asked for finding in verdicts[question] if finding.breaks]
+    breaking = [finding for request in requests for finding in verdicts[request] if finding.breaks]
     return [replace(finding, against=against) for finding in breaking]
 
 

@@ -38,9 +38,9 @@ def read_only_error(level: SettingsLevel, how: str) -> ReadOnly:
     )
 
 
-def require_bindings(there: frozenset[Binding], seen: frozenset[Binding]) -> None:
+def require_bindings(there: frozenset[Binding], expected: frozenset[Binding]) -> None:
     """Raises `PreconditionFailed` when the bindings there are not the ones somebody decided on."""
-    if there != seen:
+    if there != expected:
         raise PreconditionFailed("what is bound was changed meanwhile")
 
 
@@ -70,10 +70,10 @@ def merge_dialect_data(
     """Return what dialects keep, with changes to it member by member: None removes one."""
     ext = {dialect: dict(members) for dialect, members in (before or {}).items()}
     for dialect, members in changes.items():
-        kept = {**ext.pop(dialect, {}), **members}
-        kept = {name: value for name, value in kept.items() if value is not None}
-        if kept:
-            ext[dialect] = kept
+        dialect_data = {**ext.pop(dialect, {}), **members}
+        dialect_data = {name: value for name, value in dialect_data.items() if value is not None}
+        if dialect_data:
+            ext[dialect] = dialect_data
     return ext or None
 
 

@@ -40,8 +40,8 @@ def delete_subject(state: State, command: DeleteSubject, stamp: EventMetadata) -
     """Soft-delete all active versions, purge all soft-deleted ones, or close the incarnation."""
     key = command.key
     subject = state.find_subject(key)
-    kept = queries.list_versions(subject, queries.ACTIVE_OR_SOFT_DELETED)
-    if subject is None or (not kept and command.mode is not DeleteMode.END_INCARNATION):
+    versions = queries.list_versions(subject, queries.ACTIVE_OR_SOFT_DELETED)
+    if subject is None or (not versions and command.mode is not DeleteMode.END_INCARNATION):
         raise SubjectNotFound(key.name)
     live = queries.list_versions(subject)
     if command.mode is DeleteMode.SOFT and not live:
@@ -52,7 +52,7 @@ def delete_subject(state: State, command: DeleteSubject, stamp: EventMetadata) -
     require_writable(state, SettingsLevel(*key))
     if command.expected_bindings is not None:
         require_bindings(queries.bindings_of(state, [key]), command.expected_bindings)
-    going = live if command.mode is DeleteMode.SOFT else kept
+    going = live if command.mode is DeleteMode.SOFT else versions
     _require_unreferred(state, key, going, command.mode, among_itself=False)
     return _deletion_decision(state, subject, tuple(row.version_number for row in going), command.mode)
 

@@ -146,8 +146,8 @@ def _find_by_origin(state: State, command: RegisterSchema, document: SchemaDocum
     if there is None:
         return None
     kind = there.attributes.media_type if there.attributes is not None else ""
-    found = (there.subject.key, there.content.sha, there.kind.format, there.kind.custom_format, kind)
-    if found != (command.key, document.sha, document.format, document.custom_format, command.media_type):
+    identity = (there.subject.key, there.content.sha, there.kind.format, there.kind.custom_format, kind)
+    if identity != (command.key, document.sha, document.format, document.custom_format, command.media_type):
         word = "another" if there.state is VersionState.ACTIVE else "a deleted"
         raise AlreadyExists(f"'{command.origin_uri}' is the name of {word} version")
     return there if there.state is VersionState.ACTIVE else None
@@ -254,12 +254,12 @@ def _require_no_other_spelling(
     state: State, command: RegisterSchema, subject: Subject | None, document: SchemaDocument
 ) -> None:
     """Raise `PreconditionFailed` for a version that may be the document and that the caller has not compared."""
-    seen = command.compared_seq
-    if seen is None or subject is None or not subject.versions or subject.versions[-1].seq <= seen:
+    compared_seq = command.compared_seq
+    if compared_seq is None or subject is None or not subject.versions or subject.versions[-1].seq <= compared_seq:
         return
     digests = set(digest_keys(pack_digests(document.digests)))
     for row in reversed(subject.versions):
-        if row.seq <= seen:
+        if row.seq <= compared_seq:
             return
         if row.kind.format != document.format or row.state is not VersionState.ACTIVE:
             continue

@@ -72,13 +72,13 @@ def assign_encoding(state: State, command: cmd.AssignEncoding, stamp: EventMetad
     if command.codec and command.codec not in (subject.codecs or {}):
         raise CodecNotFound(f"The codec '{command.codec}' is not known to '{command.key.name}'.")
     version = queries.get_version(state, command.key, command.version_number, queries.ACTIVE_OR_SOFT_DELETED)
-    given = subject.encodings or []
-    if (version.uid, command.codec) in given:
-        return Decision((), cmd.EncodingOutcome(given.index((version.uid, command.codec)) + 1))
+    encodings = subject.encodings or []
+    if (version.uid, command.codec) in encodings:
+        return Decision((), cmd.EncodingOutcome(encodings.index((version.uid, command.codec)) + 1))
     if version.state is not VersionState.ACTIVE:
         raise VersionNotFound(command.version_number)
     require_writable(state, SettingsLevel(*command.key))
-    number = max(len(given), state.skipped_numbers) + 1
+    number = max(len(encodings), state.skipped_numbers) + 1
     event = ev.EncodingAssigned(command.key, number, uid_to_bytes(version.uid), command.codec)
     return Decision((event,), cmd.EncodingOutcome(number))
 

@@ -92,7 +92,7 @@ def see_namespace(state: State, name: str) -> SeenNamespace:
     return SeenNamespace(name, namespace.at, namespace.epoch)
 
 
-def see_subject(state: State, seen: SeenSubject) -> SeenSubject:
+def see_subject(state: State, expected: SeenSubject) -> SeenSubject:
     """Return the present incarnation of a subject as a condition of a transaction."""
-    subject = state.find_subject(seen.key)
-    return SeenSubject(seen.key) if subject is None else SeenSubject(seen.key, subject.uid, subject.epoch)
+    subject = state.find_subject(expected.key)
+    return SeenSubject(expected.key) if subject is None else SeenSubject(expected.key, subject.uid, subject.epoch)

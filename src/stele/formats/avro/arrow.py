@@ -117,9 +117,9 @@ class _Mapper:
         self.depth += 1
         if self.depth > MAX_DEPTH:
             raise Invalid(f"{path}: a table cannot be nested deeper than {MAX_DEPTH} levels")
-        found = self._map_type(node, path)
+        column_type = self._map_type(node, path)
         self.depth -= 1
-        return found
+        return column_type
 
     def _map_type(self, node: AvroType, path: str) -> tuple[pa.DataType, bool]:
         match node:

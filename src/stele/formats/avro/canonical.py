@@ -117,9 +117,9 @@ class _Printer:
         if self.depth > MAX_INLINED:
             raise _too_deep_error()
         self.depth += 1
-        found = self._print_type(node, space)
+        json_value = self._print_type(node, space)
         self.depth -= 1
-        return found
+        return json_value
 
     def _print_type(self, node: AvroType, space: str) -> Any:
         match node:

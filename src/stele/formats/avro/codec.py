@@ -67,15 +67,15 @@ class AvroCodec:
 
     def validate(self, datum: Any) -> list[str]:
         """Return why the datum does not fit the writer's schema, a sentence with its path each (100 at most)."""
-        found: list[str] = []
+        problems: list[str] = []
         try:
             for sentence in _encode.find_problems(self.writer.root, datum):
-                found.append(sentence)
-                if len(found) == _encode.MAX_PROBLEMS:
+                problems.append(sentence)
+                if len(problems) == _encode.MAX_PROBLEMS:
                     break
         except RecursionError:
-            found.append("the datum is nested too deeply")
-        return found
+            problems.append("the datum is nested too deeply")
+        return problems
 
     def example(self) -> Any:
         """Return a small datum that fits the writer's schema. Raises `Invalid` when there is no finite one."""

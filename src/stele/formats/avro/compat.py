@@ -106,17 +106,17 @@ def check_compatibility(reader: AvroSchema, writer: AvroSchema, *, ruby: bool = 
 
 def _flatten_issues(issues: Issues) -> list[Issue]:
     """Return the single issues in order, each once, without recursion; every shared list is entered once."""
-    found: dict[Issue, None] = {}
+    unique_issues: dict[Issue, None] = {}
     entered: set[int] = set()
     waiting: list[Issues] = [issues]
     while waiting:
         item = waiting.pop()
         if isinstance(item, Issue):
-            found[item] = None
+            unique_issues[item] = None
         elif item is not None and id(item) not in entered:
             entered.add(id(item))
             waiting.extend(reversed(item))
-    return list(found)
+    return list(unique_issues)
 
 
 class _Checker:
@@ -261,8 +261,8 @@ class _Checker:
         if len(matches) == 1:
             return self.compare_types(field.type, matches[0].type, "type")
         if matches:
-            found = ", ".join(match.name for match in matches)
-            verdict = self._fail("READER_FIELD_AMBIGUOUS", field.name, found, extra=reader.name)
+            matching_names = ", ".join(match.name for match in matches)
+            verdict = self._fail("READER_FIELD_AMBIGUOUS", field.name, matching_names, extra=reader.name)
             self.ambiguous.append(verdict.issues)
             return verdict
         if field.default is not NO_DEFAULT:
@@ -453,5 +453,5 @@ def explain_issue(rule: str, path: str, reader: str, writer: str, extra: str = "
         fix = "Mend that branch so that it reads what was written before."
     level = Severity.WARNING if rule in _WARNINGS else Severity.ERROR
     # The missing symbols are what the writer has and the reader lacks, so they stand in the writer's column.
-    shown = extra if rule == "MISSING_ENUM_SYMBOLS" else writer
-    return Finding(rule, path, reader, shown, why, fix, level=level)
+    writer_column = extra if rule == "MISSING_ENUM_SYMBOLS" else writer
+    return Finding(rule, path, reader, writer_column, why, fix, level=level)

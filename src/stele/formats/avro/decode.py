@@ -247,8 +247,8 @@ class ReaderBuilder:
                 return out, at
 
             return read
-        given = {target.name for target in sources.values()}
-        defaults = [(field.name, _default_factory(field)) for field in reader.fields if field.name not in given]
+        matched_names = {target.name for target in sources.values()}
+        defaults = [(field.name, _default_factory(field)) for field in reader.fields if field.name not in matched_names]
         order = [field.name for field in reader.fields]
 
         def resolve(data: bytes, at: int) -> tuple[dict[str, Any], int]:

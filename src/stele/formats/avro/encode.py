@@ -268,10 +268,10 @@ class _ProblemFinder:
         key = (id(node), id(datum))
         if key in self.refuted:
             return False
-        found = next(self.find_problems(node, datum, ""), None) is None
-        if not found:
+        is_match = next(self.find_problems(node, datum, ""), None) is None
+        if not is_match:
             self.refuted.add(key)
-        return found
+        return is_match
 
     def choose_branch(self, node: AvroUnion, datum: Any) -> tuple[int, Any]:
         if isinstance(datum, tuple) and len(datum) == 2 and isinstance(datum[0], str):

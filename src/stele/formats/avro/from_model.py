@@ -129,9 +129,9 @@ class _SchemaWriter:
         if self.depth >= MAX_DEPTH:
             raise _too_deep_error()
         self.depth += 1
-        found = self._write_type(kind, path, space)
+        json_value = self._write_type(kind, path, space)
         self.depth -= 1
-        return found
+        return json_value
 
     def _write_type(self, kind: Type, path: str, space: str) -> Any:
         match kind:
@@ -288,9 +288,9 @@ class _SchemaWriter:
         bent = {written: name for name, written in symbols.items() if written != name}
         if bent:
             out[SYMBOLS] = bent
-            shown = ", ".join(map(repr, bent.values()))[:200]
+            symbol_list = ", ".join(map(repr, bent.values()))[:200]
             self.add_loss(
-                path, "SYMBOL", f"Symbols that are no names in Avro are written otherwise: {shown}.", data=True
+                path, "SYMBOL", f"Symbols that are no names in Avro are written otherwise: {symbol_list}.", data=True
             )
         numbers = [symbol.number for symbol in declared.symbols]
         if None not in numbers and numbers != list(range(len(numbers))):
@@ -377,15 +377,15 @@ class _SchemaWriter:
 
 def _flatten_options(kind: Union) -> list[UnionOption]:
     """Return the options, those of unions inside unions among them."""
-    found: list[UnionOption] = []
+    options: list[UnionOption] = []
     stack = list(reversed(kind.options))
     while stack:
         option = stack.pop()
         if isinstance(option.type, Union):
             stack.extend(reversed(option.type.options))
         else:
-            found.append(option)
-    return found
+            options.append(option)
+    return options
 
 
 def _describe_constraints(constraints: Any) -> str:
@@ -565,12 +565,12 @@ class _AvroNames:
     def legal_symbols(names: Iterable[str]) -> dict[str, str]:
         """Return a legal, distinct name for each field or symbol."""
         wanted = list(dict.fromkeys(names))
-        found = {name: name for name in wanted if _is_simple_name(name)}
-        distinct = UniqueNames(found)
+        legal_names = {name: name for name in wanted if _is_simple_name(name)}
+        distinct = UniqueNames(legal_names)
         for name in wanted:
-            if name not in found:
-                found[name] = distinct.claim_name(_make_part_legal(name), "_")
-        return {name: found[name] for name in wanted}
+            if name not in legal_names:
+                legal_names[name] = distinct.claim_name(_make_part_legal(name), "_")
+        return {name: legal_names[name] for name in wanted}
 
 
 def _is_simple_name(name: str) -> bool:
@@ -582,5 +582,5 @@ def _make_legal(name: str) -> str:
 
 
 def _make_part_legal(part: str) -> str:
-    made = _WRONG.sub("_", part)
-    return f"_{made}" if not made or made[0].isdigit() else made
+    legal_part = _WRONG.sub("_", part)
+    return f"_{legal_part}" if not legal_part or legal_part[0].isdigit() else legal_part

@@ -144,7 +144,7 @@ def _lint_named_type(notes: LintReport, place: _LintTarget, node: AvroNamedType,
             place.path,
             f"{simple} has no namespace: it meets every other type of that name, and generated code has no package.",
             'Add a "namespace".',
-            shown=simple,
+            current=simple,
             ignored=place.ignored,
         )
 
@@ -165,7 +165,7 @@ def _lint_enum(notes: LintReport, place: _LintTarget, node: AvroEnum) -> None:
             place.path,
             "Without a default symbol, a reader of today fails on every symbol that is added later.",
             'Add a symbol such as UNKNOWN, and "default": "UNKNOWN" to the enum (not to the field).',
-            shown=describe_type(node),
+            current=describe_type(node),
             ignored=place.ignored,
         )
 
@@ -178,7 +178,7 @@ def _lint_logical_type(notes: LintReport, place: _LintTarget, node: AvroType) ->
     size = node.size if isinstance(node, AvroFixed) else 0
     why, fix = _explain_logical_type(notes, name, node.kind, node.props, size)
     ending = f": readers ignore it and see plain {node.kind}."
-    notes.add_finding("LOGICAL_TYPE", place.path, why + ending, fix, shown=str(name), ignored=place.ignored)
+    notes.add_finding("LOGICAL_TYPE", place.path, why + ending, fix, current=str(name), ignored=place.ignored)
 
 
 def _explain_logical_type(notes: LintReport, name: object, kind: str, props: Props, size: int) -> tuple[str, str]:
@@ -201,7 +201,9 @@ def _lint_attributes(notes: LintReport, place: _LintTarget, props: Props) -> Non
         near = None if key in _ATTRIBUTES else notes.nearest_word(key, _ATTRIBUTES, 0.8)
         if near:
             why = f"The attribute {key!r} means nothing to Avro; it looks like {near!r}."
-            notes.add_finding("UNKNOWN_KEYWORD", place.path, why, f"Write {near!r}.", shown=key, ignored=place.ignored)
+            notes.add_finding(
+                "UNKNOWN_KEYWORD", place.path, why, f"Write {near!r}.", current=key, ignored=place.ignored
+            )
 
 
 # --- fields ---------------------------------------------------------------------------------------------------------
@@ -219,13 +221,13 @@ def _lint_field(notes: LintReport, place: _LintTarget, field: AvroField) -> None
             path,
             f"The logicalType stands on the field {field.name!r} instead of on its type, where nobody looks for it.",
             f'Write "type": {{"type": "{_base_kind(field.type)}", "logicalType": "{field.props["logicalType"]}"}}.',
-            shown=str(field.props["logicalType"]),
+            current=str(field.props["logicalType"]),
             ignored=ignored,
         )
     if field.default is not NO_DEFAULT and (fault := find_default_fault(field.type, field.default)):
         why = f"The default of {field.name!r} does not fit {describe_type(field.type)}: {fault}."
         notes.add_finding(
-            "DEFAULT_FITS", path, why, "Mend the default.", shown=str(field.default)[:200], ignored=ignored
+            "DEFAULT_FITS", path, why, "Mend the default.", current=str(field.default)[:200], ignored=ignored
         )
     elif isinstance(field.type, AvroUnion):
         _lint_union_default(notes, path, field, field.type, ignored)
@@ -242,7 +244,7 @@ def _lint_union_default(
                 f"{field.name!r} may be null and has no default, so it could not have been added later, nor can it be"
                 " left out by writers.",
                 'Put "null" first in the union and add "default": null.',
-                shown=describe_type(union),
+                current=describe_type(union),
                 ignored=ignored,
             )
     elif union.branches and find_default_fault(union.branches[0], field.default) is not None:
@@ -252,7 +254,7 @@ def _lint_union_default(
             f"The default of {field.name!r} fits {describe_type(union)} but not its first branch: libraries before"
             " Avro 1.12 refuse the schema.",
             "Put the branch of the default first.",
-            shown=describe_type(union),
+            current=describe_type(union),
             ignored=ignored,
         )
 
@@ -283,13 +285,13 @@ def _lint_recursion(notes: LintReport, records: Mapping[str, _LintTarget]) -> No
 
 def _records_in(record: AvroRecord, *, optional: bool) -> Iterable[str]:
     """Return the names of records directly in a record's fields; optional: also behind a choice or a collection."""
-    found: dict[str, None] = {}
+    record_names: dict[str, None] = {}
     waiting: list[AvroType] = [field.type for field in reversed(record.fields)]
     while waiting:
         node = waiting.pop()
         match node:
             case AvroRecord():
-                found[node.name] = None
+                record_names[node.name] = None
             case AvroUnion() if optional or len(node.branches) == 1:
                 waiting += reversed(node.branches)
             case AvroArray() if optional:
@@ -298,7 +300,7 @@ def _records_in(record: AvroRecord, *, optional: bool) -> Iterable[str]:
                 waiting.append(node.values)
             case AvroPrimitive() | _:
                 continue
-    return found
+    return record_names
 
 
 # --- changes from one version to the next -----------------------------------------------------------------------------
@@ -323,14 +325,14 @@ def _lint_record_changes(
                 place,
                 f"{field.name!r} is new in {record.name} and has no default: data written before cannot be read.",
                 "Add a default.",
-                shown=describe_type(field.type),
+                current=describe_type(field.type),
                 ignored=quiet,
             )
 
 
 def _records_by_name(schema: AvroSchema) -> dict[str, AvroRecord]:
     """Return all records of a schema and its references, by full name."""
-    found: dict[str, AvroRecord] = {}
+    records: dict[str, AvroRecord] = {}
     waiting: list[AvroType] = [schema.root, *schema.referenced.values()]
     seen: set[int] = set()
     while waiting:
@@ -338,7 +340,7 @@ def _records_by_name(schema: AvroSchema) -> dict[str, AvroRecord]:
         match node:
             case AvroRecord() if id(node) not in seen:
                 seen.add(id(node))
-                found[node.name] = node
+                records[node.name] = node
                 waiting += [field.type for field in node.fields]
             case AvroUnion():
                 waiting += node.branches
@@ -348,7 +350,7 @@ def _records_by_name(schema: AvroSchema) -> dict[str, AvroRecord]:
                 waiting.append(node.values)
             case _:
                 continue
-    return found
+    return records
 
 
 def _lint_logical_changes(
@@ -362,8 +364,10 @@ def _lint_logical_changes(
         rule, why = _explain_logical_change(was[place], now)
         if why:
             fix = f"Keep {was[place] or 'the plain type'}, or put values of the new kind into a new field."
-            shown, before = str(now or "no logical type"), str(was[place] or "no logical type")
-            notes.add_finding(rule, path, f"{field.name!r}: {why}", fix, shown=shown, before=before, ignored=ignored)
+            current, before = str(now or "no logical type"), str(was[place] or "no logical type")
+            notes.add_finding(
+                rule, path, f"{field.name!r}: {why}", fix, current=current, before=before, ignored=ignored
+            )
 
 
 def _walk_logical_types(node: AvroType, place: str) -> Iterator[tuple[str, LogicalType | None]]:

@@ -183,8 +183,8 @@ def _describe_type(node: AvroType, depth: int) -> str:
         case AvroMap():
             return f"map<{_describe_type(node.values, depth - 1) if depth else '…'}>"
         case AvroUnion():
-            shown = [_describe_type(branch, depth - 1) if depth else "…" for branch in node.branches[:12]]
-            return " | ".join(shown + ["…"] * (len(node.branches) > 12)) or "empty union"
+            branch_names = [_describe_type(branch, depth - 1) if depth else "…" for branch in node.branches[:12]]
+            return " | ".join(branch_names + ["…"] * (len(node.branches) > 12)) or "empty union"
         case AvroPrimitive():
             return f"{node.kind} {node.logical}" if node.logical else node.kind
 

@@ -119,16 +119,16 @@ class _Outliner:
 
 def _named_types(schema: AvroSchema) -> list[AvroNamedType]:
     """Return every named type the schema itself defines, in the order of the text."""
-    found: dict[str, AvroNamedType] = {}
+    named_types: dict[str, AvroNamedType] = {}
     waiting: list[AvroType] = [schema.root]
     while waiting:
         node = waiting.pop()
         if isinstance(node, AvroNamedType):
-            if node.name in found or node.name in schema.referenced:
+            if node.name in named_types or node.name in schema.referenced:
                 continue
-            found[node.name] = node
+            named_types[node.name] = node
         waiting.extend(reversed(_inner_types(node)))
-    return list(found.values())
+    return list(named_types.values())
 
 
 def _inner_types(node: AvroType) -> list[AvroType]:
@@ -192,14 +192,14 @@ def _type_names(node: AvroType) -> list[str]:
 
 def _format_type_props(node: AvroType) -> dict[str, str]:
     """Return attributes of unnamed types that the specification does not know, behind where they stand."""
-    found: dict[str, str] = {}
+    attributes: dict[str, str] = {}
     for place, part in _walk_type(node, "type "):
         if isinstance(part, AvroPrimitive | AvroArray | AvroMap):
-            found |= {
+            attributes |= {
                 f"{place}{word}": text
                 for word, text in _format_props(part.props, hide=part.logical is not None).items()
             }
-    return found
+    return attributes
 
 
 def _format_props(props: Props, *, hide: bool = False) -> Mapping[str, str]:
@@ -215,19 +215,19 @@ def _locate_path(schema: AvroSchema, path: str) -> OutlineLocation | None:
     place = OutlineLocation(node.name if isinstance(node, AvroNamedType) else ROOT)
     steps = iter(path.strip("/").split("/"))
     for step in steps:
-        found = next((each for each in _branches_of(node) if _can_enter(each, step)), None)
-        if step == "fields" and isinstance(found, AvroRecord):
+        branch = next((each for each in _branches_of(node) if _can_enter(each, step)), None)
+        if step == "fields" and isinstance(branch, AvroRecord):
             index = next(steps, "")
-            if not index.isdecimal() or int(index) >= len(found.fields) or found.name in schema.referenced:
+            if not index.isdecimal() or int(index) >= len(branch.fields) or branch.name in schema.referenced:
                 return place
-            field = found.fields[int(index)]
-            place, node = OutlineLocation(f"{found.name}.{field.name}"), field.type
+            field = branch.fields[int(index)]
+            place, node = OutlineLocation(f"{branch.name}.{field.name}"), field.type
         elif step == "type":
             place = OutlineLocation(place.path, "type")
-        elif isinstance(found, AvroArray | AvroMap):
-            node = found.items if isinstance(found, AvroArray) else found.values
-        elif isinstance(found, AvroNamedType) and found.name not in schema.referenced:
-            return OutlineLocation(found.name, step)
+        elif isinstance(branch, AvroArray | AvroMap):
+            node = branch.items if isinstance(branch, AvroArray) else branch.values
+        elif isinstance(branch, AvroNamedType) and branch.name not in schema.referenced:
+            return OutlineLocation(branch.name, step)
         elif not step.isdecimal():  # a number counts the writer's branches: the reader stays where it is
             return place
     return place

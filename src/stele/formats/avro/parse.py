@@ -140,29 +140,29 @@ class _Parser:
             raise _ParseFault(f"types are nested deeper than {MAX_NESTING} levels")
         self.depth += 1
         if type(node) is dict:
-            found = self._parse_object(node, space)
+            parsed_type = self._parse_object(node, space)
         elif type(node) is list:
-            found = self._parse_union(node, space)
+            parsed_type = self._parse_union(node, space)
         else:
             raise _ParseFault(f"{_abbreviate(node)} is not a type", "a type name, an object or an array")
         self.depth -= 1
-        return found
+        return parsed_type
 
     def _find_named_type(self, name: str, space: str) -> AvroNamedType:
         """Return a named type by name: of the namespace in force, else of none, as the Java library looks it up."""
         names = self.names
-        found = None
+        named_type = None
         if "." not in name and space:
-            found = names.get(f"{space}.{name}")
-        if found is None:
-            found = names.get(name.removeprefix(".") if name.rfind(".") == 0 else name)
-        if found is None:
+            named_type = names.get(f"{space}.{name}")
+        if named_type is None:
+            named_type = names.get(name.removeprefix(".") if name.rfind(".") == 0 else name)
+        if named_type is None:
             raise _ParseFault(
                 f"{name!r} is not defined before this place, nor by a reference that comes before",
                 "a primitive type or the name of a type defined earlier",
                 missing=True,
             )
-        return found
+        return named_type
 
     def _parse_object(self, node: dict[str, Any], space: str) -> AvroType:
         word = node.get("type")
@@ -206,7 +206,7 @@ class _Parser:
 
     def _parse_union(self, node: list[Any], space: str) -> AvroUnion:
         branches: list[AvroType] = []
-        seen: set[str] = set()
+        labels: set[str] = set()
         for index, item in enumerate(node):
             try:
                 branch = self.parse_type(item, space)
@@ -215,9 +215,9 @@ class _Parser:
             if branch.kind == "union":
                 raise _ParseFault("a union may not directly contain a union", "its branches here", at=str(index))
             label = branch.name if isinstance(branch, AvroNamedType) else branch.kind
-            if label in seen:
+            if label in labels:
                 raise _ParseFault(f"the union contains {label!r} twice", "each type once", at=str(index))
-            seen.add(label)
+            labels.add(label)
             branches.append(branch)
         return AvroUnion(tuple(branches))
 
@@ -443,8 +443,8 @@ def make_default(node: AvroType, value: Any) -> Any:
         case AvroMap() if isinstance(value, dict):
             return {key: make_default(node.values, item) for key, item in value.items()}
         case AvroRecord() if isinstance(value, dict):
-            given = {field.name: value.get(field.name, field.default) for field in node.fields}
-            return {field.name: make_default(field.type, given[field.name]) for field in node.fields}
+            field_values = {field.name: value.get(field.name, field.default) for field in node.fields}
+            return {field.name: make_default(field.type, field_values[field.name]) for field in node.fields}
         case AvroPrimitive() | AvroFixed() if find_default_fault(node, value) is None:
             return _make_scalar(node, value)
     return value

@@ -55,9 +55,9 @@ def map_fields(writer: AvroRecord, reader: AvroRecord) -> dict[str, AvroField] |
     sources: dict[str, AvroField] = {}
     for field in reader.fields:
         names = dict.fromkeys((field.name, *field.aliases))
-        found = next((name for name in names if name in writer.by_name and name not in sources), None)
-        if found is not None:
-            sources[found] = field
+        source = next((name for name in names if name in writer.by_name and name not in sources), None)
+        if source is not None:
+            sources[source] = field
         elif field.default is NO_DEFAULT:
             return f"{reader.name} has the field {field.name!r} without a default, and {writer.name} does not have it"
     return sources

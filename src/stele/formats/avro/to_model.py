@@ -89,9 +89,9 @@ class _SchemaReader:
         if self.depth >= MAX_DEPTH:
             raise _too_deep_error()
         self.depth += 1
-        found = self._read_type(node, path)
+        neutral_type = self._read_type(node, path)
         self.depth -= 1
-        return found
+        return neutral_type
 
     def _read_type(self, node: avro.AvroType, path: str) -> tuple[neutral.Type, bool]:
         match node:
@@ -192,8 +192,11 @@ class _SchemaReader:
                 return neutral.Fixed(name, node.size, doc, aliases)
 
     def _read_enum(self, name: str, node: avro.AvroEnum) -> neutral.Enumeration:
-        given = node.props.get(SYMBOLS)
-        names = [given.get(symbol, symbol) if isinstance(given, dict) else symbol for symbol in node.symbols]
+        original_names = node.props.get(SYMBOLS)
+        names = [
+            original_names.get(symbol, symbol) if isinstance(original_names, dict) else symbol
+            for symbol in node.symbols
+        ]
         if len({name for name in names if isinstance(name, str)}) < len(names):
             names = list(node.symbols)
         numbers = node.props.get(NUMBERS)
@@ -204,8 +207,8 @@ class _SchemaReader:
         return neutral.Enumeration(name, symbols, default, node.doc or "", node.aliases)
 
     def _read_field(self, record: str, at: int, field: avro.AvroField, path: str) -> neutral.RecordField:
-        given, number = field.props.get(NAME), field.props.get(NUMBER)
-        name = given if isinstance(given, str) and given else field.name
+        original_name, number = field.props.get(NAME), field.props.get(NUMBER)
+        name = original_name if isinstance(original_name, str) and original_name else field.name
         place = f"{path}.{name}" if path else name
         if isinstance(field.type, avro.AvroUnion):
             last = field.default is not avro.NO_DEFAULT and field.default is not None
@@ -246,7 +249,7 @@ def _add_defaults(
 ) -> dict[str, neutral.NamedType]:
     """Return the types with the defaults of their fields, as JSON values of the model."""
     model = neutral.Model(model.root, types)
-    found: dict[str, dict[int, Any]] = {}
+    defaults: dict[str, dict[int, Any]] = {}
     for name, at, field, path in reader.defaults:
         declared = types[name]
         assert isinstance(declared, neutral.RecordType)
@@ -264,8 +267,8 @@ def _add_defaults(
         except DataError as error:
             reader.add_loss(path, "DEFAULT", f"The default has no JSON form: {error}.")
             continue
-        found.setdefault(name, {})[at] = value
-    return {name: _set_defaults(declared, found.get(name, {})) for name, declared in types.items()}
+        defaults.setdefault(name, {})[at] = value
+    return {name: _set_defaults(declared, defaults.get(name, {})) for name, declared in types.items()}
 
 
 def _set_defaults(declared: neutral.NamedType, defaults: dict[int, Any]) -> neutral.NamedType:

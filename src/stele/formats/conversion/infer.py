@@ -119,10 +119,10 @@ class Samples:
 
 def infer_model(samples: Iterable[Any], *, name: str = "Record", options: InferOptions | None = None) -> Model:
     """Return the model of all samples. Raises as `Samples`."""
-    seen = Samples(options)
+    accumulator = Samples(options)
     for sample in samples:
-        seen.add_sample(sample)
-    return seen.build_model(name)
+        accumulator.add_sample(sample)
+    return accumulator.build_model(name)
 
 
 def model_from_shape(shape: ValueShape, *, name: str = "Record", options: InferOptions | None = None) -> Model:
@@ -188,9 +188,9 @@ class _ModelBuilder:
         self.types[full] = RecordType(full, ())
         ordered = sorted(members.by_name.items(), key=lambda item: (Fraction(item[1].places, item[1].count), item[0]))
         fields = []
-        for member, seen in ordered:
-            kind, nullable = self.build_type(seen.shape, f"{full}{_to_upper_camel(member)}")
-            fields.append(RecordField(member, kind, nullable, required=seen.count == members.count))
+        for member, member_shape in ordered:
+            kind, nullable = self.build_type(member_shape.shape, f"{full}{_to_upper_camel(member)}")
+            fields.append(RecordField(member, kind, nullable, required=member_shape.count == members.count))
         self.types[full] = RecordType(full, tuple(fields))
         return TypeReference(full)
 
@@ -400,11 +400,11 @@ class ObjectShape:
 
     def merge_members(self, limit: int) -> ValueShape:
         """Return the shape of the values of all members."""
-        found = ValueShape()
-        found.merge(self.values, limit, ShapeBudget())
+        shape = ValueShape()
+        shape.merge(self.values, limit, ShapeBudget())
         for member in (self.by_name or {}).values():
-            found.merge(member.shape, limit, ShapeBudget())
-        return found
+            shape.merge(member.shape, limit, ShapeBudget())
+        return shape
 
 
 class MemberShape:

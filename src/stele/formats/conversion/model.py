@@ -246,10 +246,10 @@ class UniqueNames:
 
     def claim_name(self, wanted: str, separator: str = "") -> str:
         """Return a name that is not taken yet, and take it."""
-        made, count = wanted, self._last.get(wanted, 1)
-        while made in self.taken:
+        name, count = wanted, self._last.get(wanted, 1)
+        while name in self.taken:
             count += 1
-            made = f"{wanted}{separator}{count}"
+            name = f"{wanted}{separator}{count}"
         self._last[wanted] = count
-        self.taken.add(made)
-        return made
+        self.taken.add(name)
+        return name

@@ -47,15 +47,15 @@ def format_date(days: int) -> str:
     cycles, rest = divmod(days, _CYCLE_DAYS)
     day = date.fromordinal(_EPOCH + rest)
     year = day.year + cycles * _CYCLE_YEARS
-    shown = f"{year:04}" if 0 <= year <= 9999 else f"{year:+07}"
-    return f"{shown}-{day.month:02}-{day.day:02}"
+    year_text = f"{year:04}" if 0 <= year <= 9999 else f"{year:+07}"
+    return f"{year_text}-{day.month:02}-{day.day:02}"
 
 
 def parse_date(text: str) -> int:
     """Return the days since 1970-01-01 of a text."""
-    found = _require_match(_DAY, text)
-    cycles, year = divmod(int(found[1]) - 1970, _CYCLE_YEARS)
-    return date(year + 1970, int(found[2]), int(found[3])).toordinal() - _EPOCH + cycles * _CYCLE_DAYS
+    match = _require_match(_DAY, text)
+    cycles, year = divmod(int(match[1]) - 1970, _CYCLE_YEARS)
+    return date(year + 1970, int(match[2]), int(match[3])).toordinal() - _EPOCH + cycles * _CYCLE_DAYS
 
 
 def format_time(count: int, unit: TimeUnit) -> str:
@@ -68,9 +68,9 @@ def format_time(count: int, unit: TimeUnit) -> str:
 
 def parse_time(text: str, unit: TimeUnit) -> int:
     """Return units since midnight."""
-    found = _require_match(_TIME, text)
-    seconds = (int(found[2]) * 60 + int(found[3])) * 60 + int(found[4])
-    return _count_units(found[1], seconds, found[5], unit)
+    match = _require_match(_TIME, text)
+    seconds = (int(match[2]) * 60 + int(match[3])) * 60 + int(match[4])
+    return _count_units(match[1], seconds, match[5], unit)
 
 
 def format_timestamp(count: int, unit: TimeUnit, *, utc: bool) -> str:
@@ -81,14 +81,14 @@ def format_timestamp(count: int, unit: TimeUnit, *, utc: bool) -> str:
 
 def parse_timestamp(text: str, unit: TimeUnit, *, utc: bool) -> int:
     """Return units since 1970-01-01T00:00:00, in UTC or on the same wall clock."""
-    found = _require_match(_MOMENT, text)
-    if (found[3] is not None) != utc:
+    match = _require_match(_MOMENT, text)
+    if (match[3] is not None) != utc:
         raise ValueError(f"{text!r} has {'no offset' if utc else 'an offset'}")
     size: int = 10 ** SECOND_DIGITS[unit]
-    time = parse_time(found[2], unit)
+    time = parse_time(match[2], unit)
     if time >= 86_400 * size:
         raise ValueError(f"{text!r} lies beyond its day")
-    return parse_date(found[1]) * 86_400 * size + time - _parse_offset(found[3] or "Z") * size
+    return parse_date(match[1]) * 86_400 * size + time - _parse_offset(match[3] or "Z") * size
 
 
 def format_duration(count: int, unit: TimeUnit) -> str:
@@ -99,8 +99,8 @@ def format_duration(count: int, unit: TimeUnit) -> str:
 
 def parse_duration(text: str, unit: TimeUnit) -> int:
     """Return the units of a duration that is written in seconds."""
-    found = _require_match(_SPAN, text)
-    return _count_units(found[1], int(found[2]), found[3], unit)
+    match = _require_match(_SPAN, text)
+    return _count_units(match[1], int(match[2]), match[3], unit)
 
 
 def format_calendar_duration(months: int, days: int, millis: int) -> str:
@@ -111,8 +111,8 @@ def format_calendar_duration(months: int, days: int, millis: int) -> str:
 
 def parse_calendar_duration(text: str) -> tuple[int, int, int]:
     """(months, days, milliseconds)."""
-    found = _require_match(_CALENDAR, text)
-    return int(found[1]), int(found[2]), _count_units("", int(found[3]), found[4], TimeUnit.MILLI)
+    match = _require_match(_CALENDAR, text)
+    return int(match[1]), int(match[2]), _count_units("", int(match[3]), match[4], TimeUnit.MILLI)
 
 
 def format_decimal(value: Number, scale: int | None) -> str:
@@ -148,10 +148,10 @@ def parse_decimal(text: str, scale: int | None) -> Number:
 
 
 def _require_match(pattern: re.Pattern[str], text: str) -> re.Match[str]:
-    found = pattern.fullmatch(text)
-    if found is None:
+    match = pattern.fullmatch(text)
+    if match is None:
         raise ValueError(f"{text[:40]!r} is not in the expected notation")
-    return found
+    return match
 
 
 def _format_fraction(fraction: int, unit: TimeUnit) -> str:
@@ -194,8 +194,8 @@ def text_from_parts(kind: Type, parts: Any) -> str | None:
     """Return the neutral text of a value in parts; None for parts that make no value of the type, such as a day 0."""
     try:
         match kind:
-            case Duration(unit, False) if isinstance(parts, str) and (found := _SECONDS.fullmatch(parts)):
-                return format_duration(parse_duration(f"{found[1]}PT{found[2]}S", unit), unit)
+            case Duration(unit, False) if isinstance(parts, str) and (match := _SECONDS.fullmatch(parts)):
+                return format_duration(parse_duration(f"{match[1]}PT{match[2]}S", unit), unit)
             case Scalar(ScalarKind.DATE) if isinstance(parts, Mapping):
                 return format_date(_days_from_parts(parts))
             case Time(TimeUnit.NANO) if isinstance(parts, Mapping):
@@ -213,16 +213,16 @@ def text_from_parts(kind: Type, parts: Any) -> str | None:
 
 def parse_field_mask(text: str) -> list[str]:
     """Return the paths of a field mask in Protobuf's JSON notation: `a.fooBar,b` is a.foo_bar and b."""
-    return [_CAPITAL.sub(lambda found: f"_{found[0].lower()}", path) for path in text.split(",")] if text else []
+    return [_CAPITAL.sub(lambda match: f"_{match[0].lower()}", path) for path in text.split(",")] if text else []
 
 
 def date_to_parts(days: int) -> dict[str, int]:
     """Return year, month and day, from days since 1970-01-01. Raises ValueError outside the years 1 to 9999."""
     try:
-        found = date.fromordinal(date(1970, 1, 1).toordinal() + days)
+        day = date.fromordinal(date(1970, 1, 1).toordinal() + days)
     except OverflowError as error:
         raise ValueError(str(error)) from None
-    return {"year": found.year, "month": found.month, "day": found.day}
+    return {"year": day.year, "month": day.month, "day": day.day}
 
 
 def time_to_parts(nanos: int) -> dict[str, int]:

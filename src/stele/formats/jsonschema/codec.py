@@ -96,7 +96,7 @@ class _ExampleMaker:
         if kind == "array":
             return self._make_array(schema, depth)
         if kind in ("integer", "number"):
-            return _make_number(schema, whole=kind == "integer")
+            return _make_number(schema, is_integer=kind == "integer")
         if kind == "string":
             return self._make_string(schema)
         return kind == "boolean" or None
@@ -177,7 +177,7 @@ def _type_word(schema: dict[str, Json]) -> str:
     return "string"
 
 
-def _make_number(schema: dict[str, Json], *, whole: bool) -> int | float:
+def _make_number(schema: dict[str, Json], *, is_integer: bool) -> int | float:
     """Return a number inside the bounds, a multiple of `multipleOf` where there is one."""
     lowest, highest = _decimal_limit(schema, "minimum"), _decimal_limit(schema, "maximum")
     above, below = _decimal_limit(schema, "exclusiveMinimum"), _decimal_limit(schema, "exclusiveMaximum")
@@ -195,7 +195,7 @@ def _make_number(schema: dict[str, Json], *, whole: bool) -> int | float:
         ) / 2
     if step:
         value = (value / step).to_integral_value(rounding="ROUND_CEILING") * step
-    if whole or value == value.to_integral_value():
+    if is_integer or value == value.to_integral_value():
         return int(value.to_integral_value(rounding="ROUND_CEILING"))
     return float(value)
 
@@ -297,8 +297,8 @@ def _find_faults(parsed: ParsedJsonSchema, datum: Any) -> list[str]:
 
 def _find_foreign_value(datum: Any) -> list[str]:
     """Return a sentence about the first value in a datum that is no JSON value; an empty list when all are."""
-    found = _search_foreign(datum, 0)
-    return [f"{json_pointer(reversed(found.path))}: {found.why}"] if found else []
+    foreign_value = _search_foreign(datum, 0)
+    return [f"{json_pointer(reversed(foreign_value.path))}: {foreign_value.why}"] if foreign_value else []
 
 
 class _Foreign(NamedTuple):
@@ -324,15 +324,15 @@ def _search_foreign(value: Any, depth: int) -> _Foreign | None:
                 return _Foreign(f"the member name {shorten_message(repr(name))} is no string", [])
             if not name.isascii() and not _is_encodable(name):
                 return _Foreign("half a surrogate pair is no text", [])
-            if found := _search_foreign(member, depth + 1):
-                found.path.append(name)
-                return found
+            if foreign_value := _search_foreign(member, depth + 1):
+                foreign_value.path.append(name)
+                return foreign_value
         return None
     if isinstance(value, list | tuple):
         for index, item in enumerate(value):
-            if found := _search_foreign(item, depth + 1):
-                found.path.append(index)
-                return found
+            if foreign_value := _search_foreign(item, depth + 1):
+                foreign_value.path.append(index)
+                return foreign_value
         return None
     return None if isinstance(value, int) else _Foreign(f"{kind.__name__} is no JSON type", [])
 

@@ -192,8 +192,8 @@ def explain_unknown_keyword(word: str, draft: Draft, near: str | None) -> tuple[
             f"{word!r} says nothing in {draft_name(draft)}: {bound}.",
             "Say it in words of this draft, or change $schema.",
         )
-    shown = shorten_text(word, 60)
-    why = f"No draft knows the keyword {shown!r}, so it says nothing."
+    keyword = shorten_text(word, 60)
+    why = f"No draft knows the keyword {keyword!r}, so it says nothing."
     return why, f"Did you mean {near!r}?" if near else "Remove it, or begin its name with x- when a tool wants it."
 
 
@@ -237,8 +237,8 @@ def _list_metaschemas() -> Mapping[str, Json]:
     """Return the documents by URI without its scheme."""
     from jsonschema_specifications import REGISTRY  # type: ignore[import-untyped]  # here, because few schemas need it
 
-    found = {uri.rstrip("#").partition("://")[2]: REGISTRY.contents(uri) for uri in REGISTRY}
-    return {uri: root for uri, root in found.items() if "draft-03" not in uri}
+    documents = {uri.rstrip("#").partition("://")[2]: REGISTRY.contents(uri) for uri in REGISTRY}
+    return {uri: root for uri, root in documents.items() if "draft-03" not in uri}
 
 
 def rename_host(document: Json) -> Json:

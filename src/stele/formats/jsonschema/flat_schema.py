@@ -128,17 +128,17 @@ class SchemaMerger:
 
     def _close_content(self, merged: dict[str, Json], factors: list[dict[str, Json]], lose: AddLoss) -> None:
         """Drop members that some factor rules out; keep the schema of other members where one factor alone has one."""
-        said = [factor for factor in factors if factor.get("additionalProperties", True) is not True]
-        closed = [factor for factor in said if factor["additionalProperties"] is False]
+        limiting = [factor for factor in factors if factor.get("additionalProperties", True) is not True]
+        closed = [factor for factor in limiting if factor["additionalProperties"] is False]
         for factor in closed:
             if "patternProperties" not in factor and isinstance(merged.get("properties"), dict):
                 own = factor.get("properties") or {}
                 merged["properties"] = {name: value for name, value in merged["properties"].items() if name in own}
         if closed:
             merged["additionalProperties"] = False
-        elif said and all(factor is said[0] or "properties" not in factor for factor in factors):
-            merged["additionalProperties"] = said[0]["additionalProperties"]
-        elif said:
+        elif limiting and all(factor is limiting[0] or "properties" not in factor for factor in factors):
+            merged["additionalProperties"] = limiting[0]["additionalProperties"]
+        elif limiting:
             lose("ALL_OF", "What additionalProperties says of the members of another factor is left out.")
 
 
@@ -213,10 +213,10 @@ def constant_symbols(
     target: Callable[[Json], Json], flat: dict[str, Json]
 ) -> tuple[tuple[EnumSymbol, ...], bool] | None:
     """(symbols, whether null is allowed beside them) of a schema that lists texts, by `enum` or by alternatives."""
-    found = _enum_symbols(flat) or _branch_symbols(target, flat)
-    if found is None:
+    listing = _enum_symbols(flat) or _branch_symbols(target, flat)
+    if listing is None:
         return None
-    symbols, nullable = found
+    symbols, nullable = listing
     names = flat.get("type", "string")
     names = [names] if isinstance(names, str) else names
     if not symbols or "string" not in names:
@@ -319,7 +319,7 @@ def exclusive_groups(flat: dict[str, Json]) -> list[tuple[str, ...]]:
     """Return the groups of members of which a datum has at most one."""
     factors = [flat, *(factor for factor in flat.get("allOf", ()))]
     groups = [exclusive_group(flat, factor.get("oneOf")) for factor in factors]
-    return [found for found in groups if found]
+    return [group for group in groups if group]
 
 
 def exclusive_group(flat: dict[str, Json], branches: Json) -> tuple[str, ...] | None:
@@ -331,8 +331,8 @@ def exclusive_group(flat: dict[str, Json], branches: Json) -> tuple[str, ...] | 
     if None in names or absent != {"not": {"anyOf": present}}:
         return None
     described = flat.get("properties")
-    found = tuple(name for name in names if name is not None)
-    return found if isinstance(described, dict) and all(name in described for name in found) else None
+    members = tuple(name for name in names if name is not None)
+    return members if isinstance(described, dict) and all(name in described for name in members) else None
 
 
 def _single_required_name(schema: Json) -> str | None:

@@ -171,9 +171,11 @@ def _compare_objects(comparison: SchemaDiff, old: SchemaShape, new: SchemaShape)
         if pair.new.source.get("required") and not pair.old.source.get("required"):
             yield LocalChange("REQUIRED_ATTRIBUTE_ADDED", (*pair.path, "required"))
         yield pair
-    gone, added = ([name for name in some if name not in others] for some, others in ((before, after), (after, before)))
-    if gone and not _is_open(new):
-        for name in gone:
+    removed, added = (
+        [name for name in some if name not in others] for some, others in ((before, after), (after, before))
+    )
+    if removed and not _is_open(new):
+        for name in removed:
             yield from _find_removed_property(comparison, old, before[name], new, name)
     else:  # Where a property goes from a closed object, no other is looked at.
         for name in added:
@@ -202,12 +204,12 @@ def _find_cover(shape: SchemaShape, name: str) -> Json:
 
 
 def _find_removed_property(
-    comparison: SchemaDiff, old: SchemaShape, gone: Json, new: SchemaShape, name: str
+    comparison: SchemaDiff, old: SchemaShape, removed: Json, new: SchemaShape, name: str
 ) -> Iterator[LocalChange]:
     cover, path = _find_cover(new, name), ("properties", name)
     if cover is None:
         yield LocalChange("PROPERTY_REMOVED_FROM_CLOSED_CONTENT_MODEL", path)
-    elif not comparison.is_compatible(old.model.get_shape(gone), new.model.get_shape(cover)):
+    elif not comparison.is_compatible(old.model.get_shape(removed), new.model.get_shape(cover)):
         kind = "FROM_CLOSED_CONTENT_MODEL" if cover is False else "NOT_COVERED_BY_PARTIALLY_OPEN_CONTENT_MODEL"
         yield LocalChange(f"PROPERTY_REMOVED_{kind}", path)
 

@@ -39,14 +39,14 @@ MAX_OBJECTS = 20_000
 
 def reachable_schemas(parsed: ParsedJsonSchema) -> set[int]:
     """Return the schemas (by identity) that say something about data: all but definitions nobody refers to."""
-    found: set[int] = set()
+    identities: set[int] = set()
     waiting = [parsed.root]
     while waiting:
         schema = waiting.pop()
-        if isinstance(schema, dict) and id(schema) not in found:
-            found.add(id(schema))
+        if isinstance(schema, dict) and id(schema) not in identities:
+            identities.add(id(schema))
             waiting += _applied_schemas(parsed, schema)
-    return found
+    return identities
 
 
 def find_recursion(parsed: ParsedJsonSchema, schemas: Sequence[dict[str, Json]]) -> Iterator[tuple[str, list[int]]]:
@@ -64,12 +64,12 @@ def find_recursion(parsed: ParsedJsonSchema, schemas: Sequence[dict[str, Json]])
 
 
 def _identities(known: dict[int, dict[str, Json]], schemas: Iterator[Json]) -> list[int]:
-    found = []
+    identities = []
     for schema in schemas:
         if isinstance(schema, dict):
             known.setdefault(id(schema), schema)
-            found.append(id(schema))
-    return found
+            identities.append(id(schema))
+    return identities
 
 
 def _applied_schemas(parsed: ParsedJsonSchema, schema: dict[str, Json]) -> Iterator[Json]:
@@ -100,12 +100,12 @@ def _required_schemas(parsed: ParsedJsonSchema, schema: dict[str, Json]) -> Iter
 def list_objects(parsed: ParsedJsonSchema) -> Iterator[tuple[str, frozenset[str], dict[str, Json]]]:
     """Yield path, required names and properties of every object that is no choice; the same path is the same object."""
     waiting: list[tuple[str, Json]] = [("#", parsed.root)]
-    seen = 0
-    while waiting and seen < MAX_OBJECTS:
+    object_count = 0
+    while waiting and object_count < MAX_OBJECTS:
         path, schema = waiting.pop()
         if not isinstance(schema, dict):
             continue
-        seen += 1
+        object_count += 1
         required, properties = schema.get("required"), schema.get("properties")
         if isinstance(required, list) or isinstance(properties, dict):
             names = required if isinstance(required, list) else []
@@ -256,7 +256,7 @@ def _check_draft(notes: LintReport, parsed: ParsedJsonSchema, *, silenced: froze
     else:
         return
     fix = f'Add "$schema": "https://{Draft.DRAFT2020.value}", or the draft that is meant.'
-    notes.add_finding("DRAFT_DECLARED", "#", why, fix, shown="" if uri is None else str(uri), ignored=silenced)
+    notes.add_finding("DRAFT_DECLARED", "#", why, fix, current="" if uri is None else str(uri), ignored=silenced)
 
 
 def _check_repeated(notes: LintReport, parsed: ParsedJsonSchema, *, silenced: frozenset[str]) -> None:
@@ -267,7 +267,7 @@ def _check_repeated(notes: LintReport, parsed: ParsedJsonSchema, *, silenced: fr
             for name in parsed.repeated.get(id(value), (value, ()))[1]:
                 why = f"The member {common.shorten_text(name, 60)!r} is there several times; only the last one counts."
                 place = json_pointer(path)
-                notes.add_finding("MEMBER_REPEATED", place, why, "Keep one of them.", shown=name, ignored=silenced)
+                notes.add_finding("MEMBER_REPEATED", place, why, "Keep one of them.", current=name, ignored=silenced)
             waiting += [(inner, (*path, name)) for name, inner in reversed(value.items())]
         elif isinstance(value, list):
             waiting += [(inner, (*path, index)) for index, inner in reversed(list(enumerate(value)))]
@@ -278,7 +278,7 @@ def _check_keywords(notes: LintReport, place: _LintedSchema, parsed: ParsedJsonS
         if is_known_keyword(word, parsed.draft):
             continue
         why, fix = explain_unknown_keyword(word, parsed.draft, notes.nearest_word(word, WORDS))
-        notes.add_finding("UNKNOWN_KEYWORD", place.path, why, fix, shown=word, ignored=place.ignored)
+        notes.add_finding("UNKNOWN_KEYWORD", place.path, why, fix, current=word, ignored=place.ignored)
 
 
 def _check_documented(notes: LintReport, place: _LintedSchema, parsed: ParsedJsonSchema) -> None:
@@ -301,7 +301,7 @@ def _check_ref_siblings(notes: LintReport, place: _LintedSchema) -> None:
     if lost and place.path != "#":
         why = f"{', '.join(lost[:6])} beside the $ref: up to draft-07 nothing beside a $ref is looked at."
         fix = 'Write "allOf": [{"$ref": …}] beside them, or take a newer draft.'
-        notes.add_finding("REF_SIBLINGS", place.path, why, fix, shown=", ".join(lost), ignored=place.ignored)
+        notes.add_finding("REF_SIBLINGS", place.path, why, fix, current=", ".join(lost), ignored=place.ignored)
 
 
 def _check_texts(notes: LintReport, place: _LintedSchema, draft: Draft) -> None:
@@ -309,10 +309,10 @@ def _check_texts(notes: LintReport, place: _LintedSchema, draft: Draft) -> None:
     if isinstance(pattern, str) and not (pattern.startswith("^") and is_anchored_at_end(pattern)):
         why = "The pattern matches anywhere inside the text: whatever stands before or behind it is allowed."
         fix = "Put ^ in front and $ behind; write .* where anything may follow."
-        notes.add_finding("PATTERN_ANCHORED", place.path, why, fix, shown=pattern, ignored=place.ignored)
+        notes.add_finding("PATTERN_ANCHORED", place.path, why, fix, current=pattern, ignored=place.ignored)
     if isinstance(name, str) and not is_known_format(name, draft):
         why, fix = explain_unknown_format(name, draft, notes.nearest_word(name, FORMATS))
-        notes.add_finding("FORMAT_KNOWN", place.path, why, fix, shown=name, ignored=place.ignored)
+        notes.add_finding("FORMAT_KNOWN", place.path, why, fix, current=name, ignored=place.ignored)
 
 
 # --- meaning --------------------------------------------------------------------------------------------------------
@@ -355,12 +355,12 @@ def _check_required(notes: LintReport, place: _LintedSchema) -> None:
     for name in dict.fromkeys(name for name in names if isinstance(name, str)):
         if name in properties:
             continue
-        shown = common.shorten_text(name, 60)
-        why = f"{shown!r} is required, but no property of that name is defined"
+        current = common.shorten_text(name, 60)
+        why = f"{current!r} is required, but no property of that name is defined"
         why += ": no document can be valid." if rest is False else ", so its value may be anything."
         near = notes.nearest_word(name, properties)
-        fix = f"Did you mean {near!r}?" if near else f"Define {shown!r} in properties, or stop requiring it."
-        notes.add_finding("REQUIRED_UNDEFINED", place.path, why, fix, shown=name, ignored=place.ignored)
+        fix = f"Did you mean {near!r}?" if near else f"Define {current!r} in properties, or stop requiring it."
+        notes.add_finding("REQUIRED_UNDEFINED", place.path, why, fix, current=name, ignored=place.ignored)
 
 
 def _check_default(notes: LintReport, place: _LintedSchema) -> None:
@@ -378,8 +378,8 @@ def _check_default(notes: LintReport, place: _LintedSchema) -> None:
         why = "The default is none of the values of the enum."
     else:
         return
-    shown = write_json(value)[:400].decode("utf-8", "replace")
-    notes.add_finding("DEFAULT_FITS", place.path, why, "Mend the default.", shown=shown, ignored=place.ignored)
+    current = write_json(value)[:400].decode("utf-8", "replace")
+    notes.add_finding("DEFAULT_FITS", place.path, why, "Mend the default.", current=current, ignored=place.ignored)
 
 
 # --- the whole ------------------------------------------------------------------------------------------------------
@@ -407,7 +407,7 @@ def _check_unused_definitions(notes: LintReport, parsed: ParsedJsonSchema, place
         if inside == len(below) or not below[inside].startswith(place.path + "/"):
             why = f"Nothing refers to the definition {common.shorten_text(place.name, 60)!r}."
             notes.add_finding(
-                "UNUSED_DEFINITION", place.path, why, "Remove it.", shown=place.name, ignored=place.ignored
+                "UNUSED_DEFINITION", place.path, why, "Remove it.", current=place.name, ignored=place.ignored
             )
 
 
@@ -424,7 +424,7 @@ def _check_changes(
             quiet = ignored | (common.ignored_rules(schema.get(IGNORE)) if isinstance(schema, dict) else frozenset())
             if isinstance(schema, dict) and "default" in schema:
                 continue
-            shown = common.shorten_text(name, 60)
-            why = f"{shown!r} is required now and has no default: documents written before need not have it."
+            current = common.shorten_text(name, 60)
+            why = f"{current!r} is required now and has no default: documents written before need not have it."
             place = f"{path}/properties/{escape_token(name)}" if name in properties else path
             notes.add_finding("FIELD_DEFAULT", place, why, "Give it a default, or leave it optional.", ignored=quiet)

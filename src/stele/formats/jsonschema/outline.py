@@ -62,13 +62,13 @@ class _Site(NamedTuple):
 
 def build_outline(parsed: ParsedJsonSchema) -> list[OutlineNode]:
     """Return the schema and all schemas written inside it, parents first, in the order of the text."""
-    made = OutlineBuilder()
+    builder = OutlineBuilder()
     sites, whole = _walk_sites(parsed.root)
     places = _pointers_by_identity(sites)
-    for site in made.until_full(sites):
+    for site in builder.until_full(sites):
         kind = _KINDS.get(str(site.step[0]), str(site.step[0])) if site.step else "schema"
         name = site.step[1] if len(site.step) > 1 and isinstance(site.step[1], str) else ""
-        made.add_node(
+        builder.add_node(
             site.path,
             kind,
             _schema_attributes(site.schema),
@@ -78,8 +78,8 @@ def build_outline(parsed: ParsedJsonSchema) -> list[OutlineNode]:
             uses=_used_paths(parsed, site.schema, places),
         )
     if not whole:
-        made.truncate()
-    return made.nodes
+        builder.truncate()
+    return builder.nodes
 
 
 def _walk_sites(root: Json) -> tuple[list[_Site], bool]:
@@ -130,8 +130,8 @@ def build_locator(parsed: ParsedJsonSchema) -> Callable[[str], OutlineLocation |
             if here in paths:
                 place = OutlineLocation(here)
             else:
-                gone = value is None and isinstance(target, dict)
-                place = OutlineLocation(place.path, place.attribute or token, place.partial or gone)
+                is_missing = value is None and isinstance(target, dict)
+                place = OutlineLocation(place.path, place.attribute or token, place.partial or is_missing)
         return place
 
     return locate
@@ -162,16 +162,16 @@ def _schema_attributes(schema: Json) -> dict[str, str]:
     """Return everything a schema says by itself; what the schemas inside it say is theirs."""
     if not isinstance(schema, dict):
         return {"schema": _json_text(schema)}
-    found: dict[str, str] = {}
+    attributes: dict[str, str] = {}
     for keyword, value in schema.items():
         if keyword in SCHEMA_MAP_KEYWORDS and isinstance(value, dict):
             plain = {name: inner for name, inner in value.items() if not isinstance(inner, dict | bool)}
-            found |= {f"{keyword} {name}": _json_text(inner) for name, inner in plain.items()}
+            attributes |= {f"{keyword} {name}": _json_text(inner) for name, inner in plain.items()}
         elif keyword in SCHEMA_LIST_KEYWORDS and isinstance(value, list):
             continue
         elif not (keyword in SCHEMA_KEYWORDS and isinstance(value, dict | bool)):
-            found[keyword] = _names_text(value) if keyword in _SETS else _json_text(value)
-    return found
+            attributes[keyword] = _names_text(value) if keyword in _SETS else _json_text(value)
+    return attributes
 
 
 def _names_text(value: Json) -> str:
@@ -217,21 +217,21 @@ def list_fields(parsed: ParsedJsonSchema) -> list[Field]:
 
     Branches of combinations are listed together; a schema inside itself is not entered again.
     """
-    found: dict[str, Field] = {}
+    fields: dict[str, Field] = {}
     stack: list[tuple[_Inner, frozenset[int]]] = [(_Inner("", parsed.root), frozenset())]
     visits = 0
-    while stack and len(found) < MAX_FIELDS and visits < _MAX_VISITS:
+    while stack and len(fields) < MAX_FIELDS and visits < _MAX_VISITS:
         visits += 1
         inner, above = stack.pop()
         schema = parsed.links.follow_references(inner.schema)
-        if inner.is_field and above and inner.path not in found:
-            found[inner.path] = _build_field(parsed, inner, schema)
+        if inner.is_field and above and inner.path not in fields:
+            fields[inner.path] = _build_field(parsed, inner, schema)
         if not isinstance(schema, dict) or id(schema) in above:
             continue
         inside = above | {id(schema)}
         steps = [(below, inside) for below in _inner_schemas(schema, inner)]
         stack.extend(reversed(steps))
-    return list(found.values())
+    return list(fields.values())
 
 
 class _Inner(NamedTuple):

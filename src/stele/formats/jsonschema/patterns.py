@@ -69,15 +69,15 @@ def measure_patterns(root: Json, references: Mapping[str, Json], links: Links) -
         return int(total)
     total = 0
     for pattern, cost in _measure_costs(list(sites)).items():
-        shown, path = repr(shorten_message(pattern, 80)), sites[pattern].path
+        excerpt, path = repr(shorten_message(pattern, 80)), sites[pattern].path
         if cost is None:
-            raise OversizedPattern(f"the pattern {shown} takes too long to compile", path=path)
+            raise OversizedPattern(f"the pattern {excerpt} takes too long to compile", path=path)
         if not cost and estimates[pattern] > PATTERN_SIZE_LIMIT:
-            why = f"the pattern {shown} is malformed, or takes more than {PATTERN_SIZE_LIMIT >> 20} MiB when compiled"
+            why = f"the pattern {excerpt} is malformed, or takes more than {PATTERN_SIZE_LIMIT >> 20} MiB when compiled"
             raise OversizedPattern(why, path=path, expected="a regular expression that takes less")
         total += cost
         if total > PATTERN_BUDGET:
-            why = f"with the pattern {shown}, the patterns take more than {PATTERN_BUDGET >> 20} MiB when compiled"
+            why = f"with the pattern {excerpt}, the patterns take more than {PATTERN_BUDGET >> 20} MiB when compiled"
             raise OversizedPattern(why, path=path, expected="fewer or smaller patterns")
     return int(total)
 

@@ -153,11 +153,11 @@ class Links:
             while done < len(document.sites):
                 site = document.sites[done]
                 done += 1
-                found = self._find_target(site, document)
-                if found is None:
+                location = self._find_target(site, document)
+                if location is None:
                     self._report_missing(site, document, strict=strict)
                     continue
-                owner, target = found
+                owner, target = location
                 self.targets.setdefault(id(site.schema), target)
                 if owner.label not in seen:
                     seen.add(owner.label)
@@ -263,17 +263,17 @@ def _build_uri(scheme: str, netloc: str, path: str, query: str, fragment: str) -
 
 
 def _without_dots(path: str) -> str:
-    kept: list[str] = []
+    clean_segments: list[str] = []
     segments = path.split("/")
     for segment in segments:
         if segment == "..":
-            if len(kept) > 1:
-                kept.pop()
+            if len(clean_segments) > 1:
+                clean_segments.pop()
         elif segment != ".":
-            kept.append(segment)
+            clean_segments.append(segment)
     if segments[-1] in (".", ".."):
-        kept.append("")
-    return "/".join(kept)
+        clean_segments.append("")
+    return "/".join(clean_segments)
 
 
 def _own_base(schema: Json, base: str, draft: Draft) -> str:
@@ -358,14 +358,14 @@ def list_imports(text: bytes) -> list[str]:
     root = parse_json(text)
     sites = list(_walk_schemas(root, ROOT_BASE, detect_draft(root).id_keyword))
     own = {base for _, base in sites}
-    found: dict[str, None] = {}
+    targets: dict[str, None] = {}
     for schema, base in sites:
         for keyword in REF_KEYWORDS:
             ref = schema.get(keyword)
             written = ref.partition("#")[0] if isinstance(ref, str) else ""
             if written and join_uri(base, written) not in own and find_metaschema(join_uri(base, written)) is None:
-                found[written] = None
-    return list(found)
+                targets[written] = None
+    return list(targets)
 
 
 def list_exports(text: bytes) -> list[str]:

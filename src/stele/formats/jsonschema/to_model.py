@@ -87,8 +87,8 @@ class SchemaNames:
 
     def _add_definitions(self, text: Json) -> None:
         for keyword in ("$defs", "definitions"):
-            found = text.get(keyword) if isinstance(text, dict) else None
-            for name, schema in (found if isinstance(found, dict) else {}).items():
+            definitions = text.get(keyword) if isinstance(text, dict) else None
+            for name, schema in (definitions if isinstance(definitions, dict) else {}).items():
                 if name:
                     self._names.setdefault(id(schema), name)
 
@@ -217,11 +217,11 @@ class _ModelBuilder:
         self._leave_out(flat, path)
         if written is not schema:
             self._leave_out({key: value for key, value in written.items() if key not in IGNORED}, path)
-        found = self._convert_schema(schema, flat, path, self.names.name_of(schema) or hint)
+        place_type = self._convert_schema(schema, flat, path, self.names.name_of(schema) or hint)
         self.open.discard(id(schema))
-        if _has_names_only(found.type):
-            self.known[id(schema)] = found
-        return found
+        if _has_names_only(place_type.type):
+            self.known[id(schema)] = place_type
+        return place_type
 
     def read_pending(self) -> None:
         """Read the members of the records met so far, and of those met on the way."""
@@ -271,9 +271,9 @@ class _ModelBuilder:
     def _convert_branches(
         self, flat: dict[str, Json], keyword: str, branches: list[Json], path: str, hint: str
     ) -> _PlaceType:
-        beside = sorted(flat.keys() & {"anyOf", "oneOf", "enum", "const", "type", "format", "pattern"} - {keyword})
-        if beside:
-            self.add_loss(path, "CONSTRAINT", f"What {', '.join(beside)} says beside {keyword} is left out.")
+        siblings = sorted(flat.keys() & {"anyOf", "oneOf", "enum", "const", "type", "format", "pattern"} - {keyword})
+        if siblings:
+            self.add_loss(path, "CONSTRAINT", f"What {', '.join(siblings)} says beside {keyword} is left out.")
         single = len(branches) == 1
         places = [
             self.convert_place(branch, path, hint if single else f"{hint}Option{at}")
@@ -313,10 +313,10 @@ class _ModelBuilder:
 
     def _convert_without_constraints(self, written: Json, path: str, hint: str) -> _PlaceType:
         """Return the type of a place where the model keeps no constraints, and report those lost."""
-        found = self.convert_place(written, path, hint)
-        if found.constraints:
-            self._add_unchecked_loss([found.constraints], path)
-        return found
+        place_type = self.convert_place(written, path, hint)
+        if place_type.constraints:
+            self._add_unchecked_loss([place_type.constraints], path)
+        return place_type
 
     # --- one type ---------------------------------------------------------------------------------------------------
 
@@ -327,12 +327,12 @@ class _ModelBuilder:
             self.add_loss(path, "IMPLIED_TYPE", why, data=True)
         values: dict[str, Any] = {key: to_builtin(flat[key]) for key in ("enum", "const") if key in flat}
         if not words:
-            found = _PlaceType(Scalar(ScalarKind.NULL), True) if nullable else _PlaceType(_ANY, True)
+            place_type = _PlaceType(Scalar(ScalarKind.NULL), True) if nullable else _PlaceType(_ANY, True)
         elif words == ["object"]:
-            found = self._convert_object(schema, flat, path, hint, nullable=nullable)
+            place_type = self._convert_object(schema, flat, path, hint, nullable=nullable)
         else:
-            found = self._build_union([self._convert_type(word, schema, flat, path, hint) for word in words], path)
-        return _PlaceType(found.type, found.nullable or nullable, {**found.constraints, **values})
+            place_type = self._build_union([self._convert_type(word, schema, flat, path, hint) for word in words], path)
+        return _PlaceType(place_type.type, place_type.nullable or nullable, {**place_type.constraints, **values})
 
     def _convert_type(
         self, word: str, schema: dict[str, Json], flat: dict[str, Json], path: str, hint: str
@@ -348,7 +348,7 @@ class _ModelBuilder:
                     return _PlaceType(self._build_fixed(kind, flat, hint))
                 return _PlaceType(kind[0], False, kind[1])
             case "integer" | "number":
-                number, rest = number_type(flat, partial(self.add_loss, path), whole=word == "integer")
+                number, rest = number_type(flat, partial(self.add_loss, path), is_integer=word == "integer")
                 return _PlaceType(number, False, rest)
         return _PlaceType(Scalar(ScalarKind.BOOLEAN))
 
@@ -424,16 +424,26 @@ class _ModelBuilder:
 
     def _build_field(self, name: str, written: Json, path: str, hint: str, *, required: bool) -> RecordField:
         place = f"{path}.{name}" if path else name
-        found = self.convert_place(written, place, hint)
+        place_type = self.convert_place(written, place, hint)
         target = self.merger.resolve_target(written)
         texts = [part for part in (written, target) if isinstance(part, dict)]
         default = next((to_builtin(text["default"]) for text in texts if "default" in text), ABSENT)
         # A named type's own description is the type's; what stands beside the reference to it is the field's.
-        doc = "" if written is target and isinstance(found.type, TypeReference) else _doc_text(written, found.type)
+        doc = (
+            ""
+            if written is target and isinstance(place_type.type, TypeReference)
+            else _doc_text(written, place_type.type)
+        )
         if doc and isinstance(written.get("title"), str) and doc != written["title"]:
             self.add_loss(place, "ANNOTATION", "The title is not kept.")
         return RecordField(
-            name, found.type, found.nullable, required, default=default, doc=doc, constraints=found.constraints
+            name,
+            place_type.type,
+            place_type.nullable,
+            required,
+            default=default,
+            doc=doc,
+            constraints=place_type.constraints,
         )
 
     # --- named types ------------------------------------------------------------------------------------------------
@@ -533,9 +543,9 @@ def string_type(schema: Mapping[str, Json], lose: AddLoss) -> TypeWithConstraint
         lose("FORMAT", "`contentEncoding` asserts nothing: text that is not base64 has no place.", data=True)
         return Scalar(ScalarKind.BYTES), rest
     if word == "decimal" and isinstance(pattern, str):
-        found = parse_decimal_pattern(pattern)
-        if found is not None:
-            return found, {key: value for key, value in rest.items() if key not in ("format", "pattern")}
+        decimal = parse_decimal_pattern(pattern)
+        if decimal is not None:
+            return decimal, {key: value for key, value in rest.items() if key not in ("format", "pattern")}
     if isinstance(word, str) and word in FORMATS:
         del rest["format"]
         lose("FORMAT", f"`format` asserts nothing: text that is no {word} has no place.", data=True)
@@ -543,12 +553,12 @@ def string_type(schema: Mapping[str, Json], lose: AddLoss) -> TypeWithConstraint
     return Scalar(ScalarKind.STRING), rest
 
 
-def number_type(schema: Mapping[str, Json], lose: AddLoss, *, whole: bool) -> TypeWithConstraints:
+def number_type(schema: Mapping[str, Json], lose: AddLoss, *, is_integer: bool) -> TypeWithConstraints:
     """Return the type of a number or integer."""
     rest = _number_constraints(schema)
     word = NUMBER_FORMATS.get(str(schema.get("format")))
     low, high = _integer_bounds(rest)
-    if not whole:
+    if not is_integer:
         if word in (ScalarKind.FLOAT32, ScalarKind.FLOAT64):
             lose("FORMAT", f"`format` asserts nothing: numbers beyond {word.value} have no place.", data=True)
             return Scalar(word), rest
@@ -601,14 +611,14 @@ def decimal_pattern(kind: Decimal) -> str | None:
 
 def parse_decimal_pattern(pattern: str) -> Decimal | None:
     """Return the decimal for which `decimal_pattern` returns this pattern, None for other patterns."""
-    found = _FRACTION.fullmatch(pattern)
-    if found:
-        return Decimal(int(found[1]), int(found[1]))
-    found = _DECIMAL.fullmatch(pattern)
-    if not found:
+    match = _FRACTION.fullmatch(pattern)
+    if match:
+        return Decimal(int(match[1]), int(match[1]))
+    match = _DECIMAL.fullmatch(pattern)
+    if not match:
         return None
-    scale = int(found[2] or 0)
-    return Decimal(int(found[1]) + 1 + scale, scale)
+    scale = int(match[2] or 0)
+    return Decimal(int(match[1]) + 1 + scale, scale)
 
 
 def fixed_pattern(size: int) -> str:
@@ -618,7 +628,7 @@ def fixed_pattern(size: int) -> str:
 
 
 def _parse_fixed_pattern(pattern: Json) -> int | None:
-    found = _FIXED.fullmatch(pattern) if isinstance(pattern, str) else None
-    if found is None or (int(found[1]) + len(found[2])) % 4:
+    match = _FIXED.fullmatch(pattern) if isinstance(pattern, str) else None
+    if match is None or (int(match[1]) + len(match[2])) % 4:
         return None
-    return (int(found[1]) + len(found[2])) // 4 * 3 - len(found[2])
+    return (int(match[1]) + len(match[2])) // 4 * 3 - len(match[2])

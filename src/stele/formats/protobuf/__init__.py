@@ -177,11 +177,11 @@ class ProtobufFormat:
         from stele.formats.protobuf.canonical import descriptor_bytes
 
         text = self.canonical(parsed, TextForm.CANONICAL)
-        beside = text if parsed.is_partial else b""
+        suffix = text if parsed.is_partial else b""
         return {
             "sha256": hashlib.sha256(text).digest(),
             "md5": hashlib.md5(text, usedforsecurity=False).digest(),
-            "descriptor": hashlib.sha256(descriptor_bytes(parsed) + beside).digest(),
+            "descriptor": hashlib.sha256(descriptor_bytes(parsed) + suffix).digest(),
         }
 
     def check(self, reader: ProtobufSchema, writer: ProtobufSchema, ruleset: str = "") -> list[Finding]:

@@ -157,9 +157,9 @@ def _check_reservations(place: str, now: MessageIndex, was: MessageIndex) -> Ite
 def _check_fields(place: str, now: MessageIndex, was: MessageIndex) -> Iterator[Finding]:
     for name, field in was.fields.items():
         path, before = f"{place}.{name}", was.format_field(field)
-        kept = now.fields.get(name)
+        current = now.fields.get(name)
         renamed = now.numbers.get(field.number)
-        if kept is None and renamed is None:
+        if current is None and renamed is None:
             free = [] if field.number in now.reserved else [str(field.number)]
             free += [] if name in now.reserved_names else [f'"{name}"']
             if free:
@@ -172,15 +172,17 @@ def _check_fields(place: str, now: MessageIndex, was: MessageIndex) -> Iterator[
                     f'Add `reserved {field.number};` and `reserved "{name}";` to the message.',
                 )
             continue
-        if kept is not None and kept.number != field.number:
+        if current is not None and current.number != field.number:
             yield _change_finding(
-                "FIELD_NUMBER_CHANGED", path, now.format_field(kept), before, "is read from another number"
+                "FIELD_NUMBER_CHANGED", path, now.format_field(current), before, "is read from another number"
             )
-        if kept is not None and now.type_of(kept) != was.type_of(field):
-            yield _change_finding("FIELD_TYPE_CHANGED", path, now.format_field(kept), before, "is read as another type")
-        if kept is not None and kept.label != field.label:
+        if current is not None and now.type_of(current) != was.type_of(field):
             yield _change_finding(
-                "FIELD_LABEL_CHANGED", path, now.format_field(kept), before, "is read with another label"
+                "FIELD_TYPE_CHANGED", path, now.format_field(current), before, "is read as another type"
+            )
+        if current is not None and current.label != field.label:
+            yield _change_finding(
+                "FIELD_LABEL_CHANGED", path, now.format_field(current), before, "is read with another label"
             )
         if renamed is not None and renamed.name != name:
             yield _change_finding(

@@ -116,5 +116,5 @@ class _ColumnBuilder:
 def _scalar_type(kind: int) -> pa.DataType:
     import pyarrow as pa
 
-    made: pa.DataType = getattr(pa, _SCALARS[kind])()
-    return made
+    data_type: pa.DataType = getattr(pa, _SCALARS[kind])()
+    return data_type

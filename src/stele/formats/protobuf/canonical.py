@@ -326,9 +326,9 @@ class _Printer:
         )
 
     def _print_method(self, method: MethodDescriptorProto) -> _Lines:
-        asked = ("stream " if method.client_streaming else "") + method.input_type
-        given = ("stream " if method.server_streaming else "") + method.output_type
-        head = f"rpc {method.name} ({asked}) returns ({given})"
+        request_type = ("stream " if method.client_streaming else "") + method.input_type
+        response_type = ("stream " if method.server_streaming else "") + method.output_type
+        head = f"rpc {method.name} ({request_type}) returns ({response_type})"
         body = self._option_statements(method.options)
         return _print_block(head, body) if body else [head + ";"]
 
@@ -338,8 +338,8 @@ class _Printer:
         return [f"{option.name} = {option.value}" for option in list_options(options, self._schema)]
 
     def _option_statements(self, options: Message, but: Sequence[str] = ()) -> _Lines:
-        found = list_options(options, self._schema)
-        return [f"option {option.name} = {option.value};" for option in found if option.name not in but]
+        option_texts = list_options(options, self._schema)
+        return [f"option {option.name} = {option.value};" for option in option_texts if option.name not in but]
 
 
 def _type_text(field: FieldDescriptorProto) -> str:

@@ -137,15 +137,15 @@ class _ExampleBuilder:
 
     def build_message(self, descriptor: Descriptor, above: tuple[str, ...]) -> Any:
         """Return a datum for a message inside those of above."""
-        made: dict[str, Any] = {}
+        datum: dict[str, Any] = {}
         for field in descriptor.fields:
             oneof = field.containing_oneof
             if oneof is not None and oneof.fields[0].number != field.number:
                 continue
             self._left -= 1
             if self._can_set(field, (*above, descriptor.full_name)):
-                made[field.name] = self._build_field(field, (*above, descriptor.full_name))
-        return made
+                datum[field.name] = self._build_field(field, (*above, descriptor.full_name))
+        return datum
 
     def _can_set(self, field: FieldDescriptor, above: tuple[str, ...]) -> bool:
         """Return whether to set a field: a message only while the example is small and not inside itself."""
@@ -251,14 +251,14 @@ def message_to_python(message: Message) -> Any:
         return message.value  # type: ignore[attr-defined]  # every wrapper has it
     if name in WELL_KNOWN:
         return json_format.MessageToDict(message)
-    made: dict[str, Any] = {}
+    datum: dict[str, Any] = {}
     for field in descriptor_of(message).fields:
         if not field.has_presence or message.HasField(field.name):
-            made[field.name] = _read_field(field, getattr(message, field.name))
+            datum[field.name] = _read_field(field, getattr(message, field.name))
     for field, value in set_fields(message):
         if field.is_extension:
-            made[f"[{field.full_name}]"] = _read_field(field, value)
-    return made
+            datum[f"[{field.full_name}]"] = _read_field(field, value)
+    return datum
 
 
 def _read_field(field: FieldDescriptor, value: Any) -> Any:
@@ -358,13 +358,13 @@ class MessageFiller:
         target = _field_container(message, field)
         for key, item in value.items():
             where = f"{path}{{{key}}}"
-            made = self._convert_scalar(key_field, _map_key(key_field, key), where)
-            if made is None:
+            map_key = self._convert_scalar(key_field, _map_key(key_field, key), where)
+            if map_key is None:
                 continue
             if value_field.message_type is not None:
-                self.fill_message(target[made], item, where, depth + 1)
+                self.fill_message(target[map_key], item, where, depth + 1)
             elif (scalar := self._convert_scalar(value_field, item, where)) is not None:
-                target[made] = scalar
+                target[map_key] = scalar
 
     def _set_scalar(self, message: Message, field: FieldDescriptor, value: Any, path: str) -> None:
         scalar = self._convert_scalar(field, value, path)
@@ -377,22 +377,22 @@ class MessageFiller:
 
     def _convert_scalar(self, field: FieldDescriptor, value: Any, path: str) -> Any:
         """Return the value as the field holds it, or None after noting why it does not fit."""
-        made: Any = None
+        scalar: Any = None
         if field.type in _RANGES:
-            made = _to_integer(value, _RANGES[field.type])
+            scalar = _to_integer(value, _RANGES[field.type])
         elif field.type == F.TYPE_BOOL:
-            made = value if isinstance(value, bool) else None
+            scalar = value if isinstance(value, bool) else None
         elif field.type == F.TYPE_STRING:
-            made = value if isinstance(value, str) and _is_encodable(value) else None
+            scalar = value if isinstance(value, str) and _is_encodable(value) else None
         elif field.type == F.TYPE_BYTES:
-            made = _to_bytes(value)
+            scalar = _to_bytes(value)
         elif field.type == F.TYPE_ENUM:
-            made = _to_enum_number(field, value)
+            scalar = _to_enum_number(field, value)
         else:
-            made = _to_float(value, single=field.type == F.TYPE_FLOAT)
-        if made is None:
+            scalar = _to_float(value, single=field.type == F.TYPE_FLOAT)
+        if scalar is None:
             self._add_problem(path, f"{_describe_value(value)} is not a valid {_wanted_type(field)}")
-        return made
+        return scalar
 
     def _copy_message(self, message: Message, datum: Message, path: str) -> None:
         if datum.DESCRIPTOR.full_name != message.DESCRIPTOR.full_name:
@@ -423,15 +423,15 @@ def _find_field(descriptor: Descriptor, name: Any) -> FieldDescriptor | None:
     """Return a field by its name, its JSON name, or an extension by its full name in brackets."""
     if not isinstance(name, str):
         return None
-    found = descriptor.fields_by_name.get(name) or descriptor.fields_by_camelcase_name.get(name)
-    if found is None and name.startswith("[") and name.endswith("]"):
+    match = descriptor.fields_by_name.get(name) or descriptor.fields_by_camelcase_name.get(name)
+    if match is None and name.startswith("[") and name.endswith("]"):
         try:
             extension = descriptor.file.pool.FindExtensionByName(name[1:-1])
         except KeyError:
             return None
         extended = extension.containing_type
         return extension if extended is not None and extended.full_name == descriptor.full_name else None
-    return found or next((field for field in descriptor.fields if field.json_name == name), None)
+    return match or next((field for field in descriptor.fields if field.json_name == name), None)
 
 
 def _can_be_null(field: FieldDescriptor) -> bool:
@@ -468,10 +468,10 @@ def _to_float(value: Any, *, single: bool) -> float | None:
     if isinstance(value, bool) or not isinstance(value, (int, float)):
         return None
     try:
-        made = float(value)
+        number = float(value)
     except OverflowError:
         return None
-    return None if single and math.isfinite(made) and abs(made) >= _FLOAT_MAX else made
+    return None if single and math.isfinite(number) and abs(number) >= _FLOAT_MAX else number
 
 
 def _to_bytes(value: Any) -> bytes | None:
@@ -504,8 +504,8 @@ def _is_encodable(text: str) -> bool:
 
 def _describe_value(value: Any) -> str:
     """Return a value in an error message: short, and never a page long."""
-    shown = repr(value) if isinstance(value, (str, int, float, bool, bytes)) else type(value).__name__
-    return shown if len(shown) <= 40 else shown[:37] + "..."
+    text = repr(value) if isinstance(value, (str, int, float, bool, bytes)) else type(value).__name__
+    return text if len(text) <= 40 else text[:37] + "..."
 
 
 def _wanted_type(field: FieldDescriptor) -> str:

@@ -239,16 +239,16 @@ def error_from_messages(messages: str, main: str, text: bytes = b"") -> Malforme
     Where the compiler names no place, text is searched for it.
     """
     lines = [line for line in messages.splitlines() if line and not _NOISE.match(line)]
-    found = [_parse_line(line) for line in lines]
+    diagnostics = [_parse_line(line) for line in lines]
     missing = [match["file"] for line in lines if (match := _MISSING.fullmatch(line)) and match["file"] != main]
-    undefined = next((match["type"] for each in found if (match := _UNDEFINED.match(each.text))), None)
+    undefined = next((match["type"] for each in diagnostics if (match := _UNDEFINED.match(each.text))), None)
     if missing:
-        return _unresolved_import(missing[0], found, main, undefined)
-    if not found:
+        return _unresolved_import(missing[0], diagnostics, main, undefined)
+    if not diagnostics:
         return MalformedSchema("the Protobuf compiler refused the text without saying why")
     # An error inside an imported file makes the import fail as well: the first is the one to read.
-    first = next((message for message in found if not _IMPORT.fullmatch(message.text)), found[0])
-    more = len(found) - 1
+    first = next((message for message in diagnostics if not _IMPORT.fullmatch(message.text)), diagnostics[0])
+    more = len(diagnostics) - 1
     why = first.text.rstrip(".") + (f" (and {more} more)" if more else "")
     if first.file not in {main, ""}:
         why = f"in the imported file {first.file!r}: {why}"
@@ -259,8 +259,10 @@ def error_from_messages(messages: str, main: str, text: bytes = b"") -> Malforme
 
 def find_refused_place(messages: str, main: str) -> tuple[int, int] | None:
     """Return line and column of the first error in the file called main, None where the compiler names no place."""
-    found = (_parse_line(line) for line in messages.splitlines() if line and not _NOISE.match(line))
-    return next(((each.line, each.column) for each in found if each.file == main and each.line and each.column), None)
+    diagnostics = (_parse_line(line) for line in messages.splitlines() if line and not _NOISE.match(line))
+    return next(
+        ((each.line, each.column) for each in diagnostics if each.file == main and each.line and each.column), None
+    )
 
 
 def _guess_position(why: str, text: bytes) -> tuple[int, int] | tuple[None, None]:
@@ -273,8 +275,12 @@ def _guess_position(why: str, text: bytes) -> tuple[int, int] | tuple[None, None
     return (None, None) if about is None else line_and_column(text, about.start("it"))
 
 
-def _unresolved_import(path: str, found: list[_Diagnostic], main: str, undefined: str | None) -> UnresolvedReference:
-    place = next((message for message in found if (m := _IMPORT.fullmatch(message.text)) and m["file"] == path), None)
+def _unresolved_import(
+    path: str, diagnostics: list[_Diagnostic], main: str, undefined: str | None
+) -> UnresolvedReference:
+    place = next(
+        (message for message in diagnostics if (m := _IMPORT.fullmatch(message.text)) and m["file"] == path), None
+    )
     where = "" if place is None or place.file == main else f", needed by {place.file!r},"
     return UnresolvedReference(
         f"the import {path!r}{where} is neither built in nor among the references",

@@ -73,15 +73,15 @@ def _compile_job(root: bytes, builtins: Mapping[bytes, bytes], parts: Sequence[b
     from grpc_tools import _protoc_compiler  # type: ignore[import-untyped]  # the package has no types
 
     job, out, known = root + b"/job", root + b"/out", root + b"/known"
-    main, given, *rest = parts
+    main, descriptor_set, *rest = parts
     try:
         _write_files(job, rest[::2], rest[1::2])
         arguments = [b"protoc", b"-I" + job, b"--descriptor_set_out=" + out]
         arguments += [b"--include_imports", b"--include_source_info", b"--retain_options"]
         # A file that is in several places is taken from the first: sources, then given descriptors, then built-in ones.
         sets = [path for name, path in builtins.items() if any(name in part for part in parts)]
-        if given:
-            _write_files(root, [b"known"], [given])
+        if descriptor_set:
+            _write_files(root, [b"known"], [descriptor_set])
             sets.insert(0, known)
         if sets:
             arguments.append(b"--descriptor_set_in=" + b":".join(sets))

@@ -84,7 +84,7 @@ class _Comparison:
                 self._found[pair.key] = []
                 self._found[pair.key] += self._compare_message(pair)
         self._blame_users()
-        return findings + [finding for found in self._found.values() for finding in found]
+        return findings + [finding for message_findings in self._found.values() for finding in message_findings]
 
     def _compare_package(self) -> Iterator[Finding]:
         new, old = self._reader.proto.package, self._writer.proto.package
@@ -105,9 +105,9 @@ class _Comparison:
         by_name = {message.name: message for message in new}
         pairs = []
         for message in old:
-            found = by_name.get(message.name)
-            if found is not None:
-                pairs.append(_Pair(found, message))
+            new_message = by_name.get(message.name)
+            if new_message is not None:
+                pairs.append(_Pair(new_message, message))
             else:
                 yield Finding(
                     "MESSAGE_REMOVED",
@@ -233,7 +233,7 @@ class _Comparison:
 
     def _blame_users(self) -> None:
         """Report every field whose imported message is incompatible, also by way of another field."""
-        spoilt = [key for key, found in self._found.items() if found]
+        spoilt = [key for key, findings in self._found.items() if findings]
         done = set()
         while spoilt:
             key = spoilt.pop()

@@ -183,9 +183,9 @@ class _Printer:
         return _print_block(f"service {service.name}", [self._print_statements(service.options), methods])
 
     def _print_method(self, method: MethodNode) -> _Lines:
-        asked = f"{'stream ' * method.client_streaming}{method.request.name}"
-        given = f"{'stream ' * method.server_streaming}{method.response.name}"
-        head = f"rpc {method.name} ({asked}) returns ({given})"
+        request_type = f"{'stream ' * method.client_streaming}{method.request.name}"
+        response_type = f"{'stream ' * method.server_streaming}{method.response.name}"
+        head = f"rpc {method.name} ({request_type}) returns ({response_type})"
         options = self._print_statements(method.options)
         return [f"{head} {{", *_indent(options), "};"] if options else [f"{head};"]
 
@@ -204,13 +204,13 @@ class _Printer:
 
     def _print_brackets(self, head: str, options: Iterable[OptionNode]) -> _Lines:
         """Return a declaration with its options: one stays on the line, several get a line each."""
-        kept = [_option_lines(option) for option in self._kept_options(options)]
-        if not kept:
+        option_lines = [_option_lines(option) for option in self._kept_options(options)]
+        if not option_lines:
             return [head]
-        if len(kept) == 1:
-            lines = [f"{head} [{kept[0][0]}", *kept[0][1:]]
+        if len(option_lines) == 1:
+            lines = [f"{head} [{option_lines[0][0]}", *option_lines[0][1:]]
             return [*lines[:-1], f"{lines[-1]}]"]
-        return [f"{head} [", *_indent(_join_with_commas(kept)), "]"]
+        return [f"{head} [", *_indent(_join_with_commas(option_lines)), "]"]
 
 
 def _is_confluent(name: str) -> bool:
@@ -390,11 +390,11 @@ class _Builder:
     def _build_extends(
         self, extensions: Iterable[FieldDescriptorProto], inline: Mapping[str, DescriptorProto]
     ) -> list[ExtendNode]:
-        found: dict[str, ExtendNode] = {}
+        nodes: dict[str, ExtendNode] = {}
         for item in extensions:
-            node = found.setdefault(item.extendee, ExtendNode(TypeUse(item.extendee)))
+            node = nodes.setdefault(item.extendee, ExtendNode(TypeUse(item.extendee)))
             node.fields.append(self._build_field(item, inline, in_oneof=False))
-        return list(found.values())
+        return list(nodes.values())
 
     # --- enums and services -----------------------------------------------------------------------------------------
 
@@ -433,19 +433,23 @@ class _Builder:
         """Return the options that are set: those named in first, the other built-in ones, Confluent's, custom ones."""
         if not options.ByteSize():
             return []
-        found: list[tuple[tuple[int, int], OptionNode]] = []
+        ranked_options: list[tuple[tuple[int, int], OptionNode]] = []
         for item, value in set_fields(read_options(options, self._schema)):
             if item.name == "uninterpreted_option" and not item.is_extension:
                 continue
             if item.name == "features" and not item.is_extension:
-                found += [((len(first), 0), OptionNode(name, Word(text))) for name, text in list_feature_options(value)]
+                ranked_options += [
+                    ((len(first), 0), OptionNode(name, Word(text))) for name, text in list_feature_options(value)
+                ]
                 continue
             name = item.full_name if item.is_extension else item.name
             rank = first.index(name) if name in first else len(first) + 1
             rank += item.is_extension * (1 + (not name.startswith("confluent.")))
             for each in list_values(item, value):
-                found.append(((rank, item.number), OptionNode(name, _option_value(item, each), item.is_extension)))
-        return [option for _, option in sorted(found, key=lambda pair: pair[0])]
+                ranked_options.append(
+                    ((rank, item.number), OptionNode(name, _option_value(item, each), item.is_extension))
+                )
+        return [option for _, option in sorted(ranked_options, key=lambda pair: pair[0])]
 
 
 def _option_value(item: FieldDescriptor, value: Any) -> Value:
@@ -468,7 +472,7 @@ def _option_value(item: FieldDescriptor, value: Any) -> Value:
 
 def _message_value(message: Message) -> dict[str, Value]:
     """Return a message by the names of its fields; the parser's limit bounds its depth."""
-    found: dict[str, Value] = {}
+    fields: dict[str, Value] = {}
     for item, value in set_fields(message):
         name = f"[{item.full_name}]" if item.is_extension else item.name
         if item.type == item.TYPE_GROUP and item.message_type is not None:
@@ -476,8 +480,8 @@ def _message_value(message: Message) -> dict[str, Value]:
         values = [_option_value(item, each) for each in list_values(item, value)]
         if item.full_name == "confluent.Meta.params":
             values = [_order_parameter(each) for each in values]
-        found[name] = values if item.is_repeated else values[0]
-    return found
+        fields[name] = values if item.is_repeated else values[0]
+    return fields
 
 
 def _order_parameter(value: Value) -> Value:

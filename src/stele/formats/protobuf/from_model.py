@@ -155,11 +155,13 @@ def scalar_type_ref(kind: Scalar, path: str, constraints: Mapping[str, Any]) -> 
 def decimal_type_ref(kind: Decimal) -> TypeRef:
     """Return a decimal, with precision and scale as an option of the field."""
     params = {"precision": kind.precision, "scale": kind.scale} if kind.precision or kind.scale else {}
-    shown = ", ".join(f'{{key: "{name}", value: "{value}"}}' for name, value in params.items() if value is not None)
-    if not shown:
+    params_text = ", ".join(
+        f'{{key: "{name}", value: "{value}"}}' for name, value in params.items() if value is not None
+    )
+    if not params_text:
         return _imported_type(_DECIMAL, "confluent/type/decimal.proto")
-    made = _imported_type(_DECIMAL, "confluent/type/decimal.proto", "confluent/meta.proto")
-    return replace(made, options=(("confluent.field_meta", f"{{params: [{shown}]}}"),))
+    decimal_type = _imported_type(_DECIMAL, "confluent/type/decimal.proto", "confluent/meta.proto")
+    return replace(decimal_type, options=(("confluent.field_meta", f"{{params: [{params_text}]}}"),))
 
 
 def branch_name(kind: Type) -> str:
@@ -230,8 +232,8 @@ class ProtoFileBuilder:
             group: message.names.claim_name(to_identifier(group or "value"))
             for group in dict.fromkeys(groups[field.name] for field in record.fields if field.name in groups)
         }
-        for made in names.values():
-            message.names.claim_oneof(made)
+        for field_name in names.values():
+            message.names.claim_oneof(field_name)
         self._names[record.name] = names
         self._groups[record.name] = {name: oneofs[groups[name]] for name in names if name in groups}
 
@@ -275,13 +277,15 @@ class ProtoFileBuilder:
     def _json_names(self, record: RecordType, path: str) -> list[str]:
         """Return the `json_name` of each field, '' where it needs none: so JSON keeps the names of the model."""
         names = self._names[record.name]
-        found = json_names([(names[field.name], field.name) for field in record.fields])
-        for field, json_name in zip(record.fields, found, strict=True):
-            made = names[field.name]
-            if made != field.name:
-                shown = json_name or default_json_name(made)
-                self._add_loss(path + field.name, "NAME", f"The field is called {made!r}; in JSON, {shown!r}.")
-        return found
+        json_keys = json_names([(names[field.name], field.name) for field in record.fields])
+        for field, json_name in zip(record.fields, json_keys, strict=True):
+            field_name = names[field.name]
+            if field_name != field.name:
+                name_in_json = json_name or default_json_name(field_name)
+                self._add_loss(
+                    path + field.name, "NAME", f"The field is called {field_name!r}; in JSON, {name_in_json!r}."
+                )
+        return json_keys
 
     def _add_field_losses(self, field: RecordField, path: str) -> None:
         """Report what no field of proto3 can express."""
@@ -310,8 +314,8 @@ class ProtoFileBuilder:
                 return {}
             case TypeReference():
                 item = self._nesting.types[kind.name]
-                found = self._nesting.zeros.get(kind.name) if isinstance(item, Enumeration) else ""
-                return found or ABSENT
+                zero = self._nesting.zeros.get(kind.name) if isinstance(item, Enumeration) else ""
+                return zero or ABSENT
             case Scalar(ScalarKind.BOOLEAN):
                 return False
             case Scalar(ScalarKind.STRING | ScalarKind.BYTES):
@@ -399,8 +403,8 @@ class ProtoFileBuilder:
         for option in kind.options:
             name = to_snake_case(option.name.rpartition(".")[2] or branch_name(option.type))
             names.append(around.names.claim_field(f"{name}_value" if name in TYPE_WORDS else name))
-        shown = json_names([(name, name) for name in names])
-        for number, (option, name, json_name) in enumerate(zip(kind.options, names, shown, strict=True), 1):
+        json_keys = json_names([(name, name) for name in names])
+        for number, (option, name, json_name) in enumerate(zip(kind.options, names, json_keys, strict=True), 1):
             target = self._single_type(option.type, message, path, f"{hint}_{name}")
             around.slots.append(ProtoField(name, number, target, oneof=oneof, json_name=json_name))
         return around.type_ref
@@ -408,8 +412,8 @@ class ProtoFileBuilder:
     def _add_helper_message(self, message: ProtoMessage, hint: str, doc: str = "") -> ProtoMessage:
         """Return a new message inside another one."""
         name = message.names.claim_name(to_pascal_case(hint))
-        made = message.inner[name] = ProtoMessage((*message.path, name), doc)
-        return made
+        helper = message.inner[name] = ProtoMessage((*message.path, name), doc)
+        return helper
 
     # --- types ------------------------------------------------------------------------------------------------------
 

@@ -248,13 +248,13 @@ class _Edits:
         self.unresolved: list[str] = []
         self.rejected: list[str] = []
 
-    def drop_options(self, dropped: Sequence[OptionNode], kept: Sequence[OptionNode], brackets: Span) -> None:
-        """Leave some options out; kept are the others of the same brackets."""
+    def drop_options(self, dropped: Sequence[OptionNode], kept_options: Sequence[OptionNode], brackets: Span) -> None:
+        """Leave some options out; kept_options are the others of the same brackets."""
         self.is_lossy |= bool(dropped)
         if brackets == NOWHERE:
             self.replaced |= {option.span: "" for option in dropped}
         elif dropped:
-            texts = [self._text[option.span.start : option.span.end] for option in kept]
+            texts = [self._text[option.span.start : option.span.end] for option in kept_options]
             self.replaced[brackets] = f"[{', '.join(texts)}]" if texts else ""
 
     def drop_rejected(self, file: FileNode) -> None:
@@ -337,8 +337,8 @@ class _Linker:
                 else:
                     for home in homes:
                         add_import(home)
-            gone = {id(option) for option in dropped}
-            kept = [option for option in (*options, *special) if id(option) not in gone]
+            dropped_ids = {id(option) for option in dropped}
+            kept = [option for option in (*options, *special) if id(option) not in dropped_ids]
             edits.drop_options(dropped, kept, brackets)
         return edits
 
@@ -353,12 +353,12 @@ class _Linker:
         return visible
 
     def _homes_of_option(
-        self, kind: str, scope: str, option: OptionNode, own: _Declarations, kept: KeptOptions
+        self, kind: str, scope: str, option: OptionNode, own: _Declarations, options_kept: KeptOptions
     ) -> list[str] | None:
         """Return the files that an option needs; None for one that is not declared, or not kept."""
         if not option.is_custom:
             return [] if option.name.split(".")[0] in _OPTION_NAMES[kind] else None
-        if kept is not KeptOptions.DECLARED:
+        if options_kept is not KeptOptions.DECLARED:
             return None
         homes = []
         for name in [option.name, *_extension_names(option.value)]:

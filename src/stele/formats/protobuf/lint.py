@@ -70,7 +70,7 @@ def _check_reused_numbers(
             why = f"The name {first} was reserved: JSON written with it before is read as the new one."
         else:
             continue
-        notes.add_finding("NUMBER_REUSED", f"{path}.{first}", why, fix, shown=first, before=before, ignored=ignored)
+        notes.add_finding("NUMBER_REUSED", f"{path}.{first}", why, fix, current=first, before=before, ignored=ignored)
 
 
 def _check_deletions(
@@ -102,21 +102,21 @@ def _check_deletions(
 
 def _number_scopes(schema: ProtobufSchema) -> dict[str, _NumberScope]:
     """Return messages and enums of the file at any depth by full name."""
-    found: dict[str, _NumberScope] = {}
+    scopes: dict[str, _NumberScope] = {}
     waiting: list[tuple[str, DescriptorProto]] = []
 
     def push_scope(prefix: str, messages: Iterable[DescriptorProto], enums: Iterable[EnumDescriptorProto]) -> None:
         waiting.extend((f"{prefix}{message.name}", message) for message in messages)
-        found.update({f"{prefix}{enum.name}": _enum_scope(enum) for enum in enums})
+        scopes.update({f"{prefix}{enum.name}": _enum_scope(enum) for enum in enums})
 
     proto = schema.proto
     push_scope(f"{proto.package}." if proto.package else "", proto.message_type, proto.enum_type)
     while waiting:
         name, message = waiting.pop()
         if not message.options.map_entry:
-            found[name] = _message_scope(message)
+            scopes[name] = _message_scope(message)
             push_scope(f"{name}.", message.nested_type, message.enum_type)
-    return found
+    return scopes
 
 
 def _message_scope(node: DescriptorProto) -> _NumberScope:
@@ -208,7 +208,9 @@ class _Linter:
             common.check_name(self.notes, root, part, "the package", common.SNAKE_NAME, quiet)
         for path in _find_unused_imports(self.schema):
             why = f"The file uses nothing of {path}."
-            self.notes.add_finding("UNUSED_IMPORT", path, why, f'Remove `import "{path}";`.', shown=path, ignored=quiet)
+            self.notes.add_finding(
+                "UNUSED_IMPORT", path, why, f'Remove `import "{path}";`.', current=path, ignored=quiet
+            )
 
     def _walk_types(
         self, proto: FileDescriptorProto, quiet: frozenset[str]
@@ -268,7 +270,7 @@ class _Linter:
                 f"{field.name} is required: no writer may ever leave it out, and no reader without it can be rolled"
                 " out safely.",
                 "Make it optional, and check it where the data is used.",
-                shown="required",
+                current="required",
                 ignored=ignored,
             )
 
@@ -285,11 +287,11 @@ class _Linter:
             if place.top and not value.name.upper().startswith(prefix):
                 why = f"{value.name} shares its scope with the values of every other enum of the package."
                 fix = f"Call it {prefix}{value.name}, or declare the enum inside a message."
-                self.notes.add_finding("ENUM_VALUE_PREFIX", name, why, fix, shown=value.name, ignored=ignored)
+                self.notes.add_finding("ENUM_VALUE_PREFIX", name, why, fix, current=value.name, ignored=ignored)
             if index == 0 and not value.name.endswith(_UNSPECIFIED):
                 why = f"An unset field reads as {value.name}, as if a writer had chosen it."
                 fix = f"Begin with {prefix}UNSPECIFIED = 0."
-                self.notes.add_finding("ENUM_ZERO_UNSPECIFIED", name, why, fix, shown=value.name, ignored=ignored)
+                self.notes.add_finding("ENUM_ZERO_UNSPECIFIED", name, why, fix, current=value.name, ignored=ignored)
 
     def _check_services(self, proto: FileDescriptorProto, quiet: frozenset[str]) -> None:
         for index, service in enumerate(proto.service):
@@ -393,9 +395,9 @@ def _declared_names(file: FileDescriptorProto) -> Iterator[str]:
 
 def _has_extensions(file: FileDescriptorProto) -> bool:
     waiting = list(file.message_type)
-    found = bool(file.extension)
-    while waiting and not found:
+    has_extension = bool(file.extension)
+    while waiting and not has_extension:
         message = waiting.pop()
-        found = bool(message.extension)
+        has_extension = bool(message.extension)
         waiting += message.nested_type
-    return found
+    return has_extension

@@ -106,7 +106,7 @@ class ProtobufSchema:
     @cached_property
     def _optional_fields(self) -> frozenset[str]:
         """Full names of all fields that were declared with the word `optional`."""
-        found: list[str] = []
+        names: list[str] = []
         for file in self.files:
             todo = [(file.package, message) for message in file.message_type]
             proto2 = file.syntax in {"", "proto2"}
@@ -116,9 +116,9 @@ class ProtobufSchema:
                 for field in message.field:
                     plain = proto2 and not field.HasField("oneof_index") and field.label == field.LABEL_OPTIONAL
                     if plain or field.proto3_optional:
-                        found.append(f"{name}.{field.name}")
+                        names.append(f"{name}.{field.name}")
                 todo += [(name, nested) for nested in message.nested_type]
-        return frozenset(found)
+        return frozenset(names)
 
     def list_messages(self) -> list[Descriptor]:
         """Return the file's top-level messages, in the order of the file."""
@@ -148,14 +148,14 @@ class ProtobufSchema:
     def _number_messages(
         self, order: Callable[[DescriptorProto], Sequence[DescriptorProto]]
     ) -> Mapping[str, tuple[int, ...]]:
-        found: dict[str, tuple[int, ...]] = {}
+        positions: dict[str, tuple[int, ...]] = {}
         todo: list[tuple[str, tuple[int, ...], DescriptorProto]]
         todo = [(self.full_name(message.name), (i,), message) for i, message in enumerate(self.proto.message_type)]
         while todo:
             name, path, message = todo.pop()
-            found[name] = path
+            positions[name] = path
             todo += [(f"{name}.{nested.name}", (*path, i), nested) for i, nested in enumerate(order(message))]
-        return MappingProxyType(found)
+        return MappingProxyType(positions)
 
     def message_class(self, full_name: str = "") -> type[Message]:
         """Return the generated class of a message; the same class for every call. Raises `InvalidRequest`."""
@@ -173,8 +173,8 @@ class ProtobufSchema:
                 at = todo.pop()
                 if at.full_name not in self._classes:
                     members: dict[str, object] = {"DESCRIPTOR": at, "__module__": None}
-                    made = GeneratedProtocolMessageType(at.name, (Message,), members)
-                    self._classes[at.full_name] = cast("type[Message]", made)
+                    message_class = GeneratedProtocolMessageType(at.name, (Message,), members)
+                    self._classes[at.full_name] = cast("type[Message]", message_class)
                     fields = [*at.fields, *self.pool.FindAllExtensions(at)]
                     todo += [field.message_type for field in fields if field.message_type is not None]
             return self._classes[descriptor.full_name]
@@ -219,10 +219,10 @@ def message_by_indexes(schema: ProtobufSchema, indexes: Sequence[int]) -> str:
     `InvalidRequest`.
     """
     path = tuple(indexes) or (0,)
-    names = {found: name for name, found in schema.frame_positions.items()}
+    names = {position: name for name, position in schema.frame_positions.items()}
     name = names.get(path)
     if name is None or is_map_entry(schema.get_message(name)):
-        name = next((other for other, found in schema.message_positions.items() if found == path), name)
+        name = next((other for other, position in schema.message_positions.items() if position == path), name)
     if name is None:
         raise InvalidRequest(f"the schema has no message at the indexes {list(indexes)}")
     return name
@@ -313,14 +313,14 @@ def map_parts(field: FieldDescriptor) -> tuple[FieldDescriptor, FieldDescriptor]
 
 def default_json_name(name: str) -> str:
     """Return the JSON name of a field that declares none: underscores removed, the letters after them in upper case."""
-    made, upper = [], False
+    characters, upper = [], False
     for char in name:
         if char == "_":
             upper = True
         else:
-            made.append(char.upper() if upper and char.isascii() else char)
+            characters.append(char.upper() if upper and char.isascii() else char)
             upper = False
-    return "".join(made)
+    return "".join(characters)
 
 
 def type_text(field: FieldDescriptor) -> str:

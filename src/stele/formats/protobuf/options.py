@@ -76,10 +76,10 @@ def message_literal(message: Message) -> str:
     for field, value in set_fields(message):
         name = f"[{field.full_name}]" if field.is_extension else _field_name(field)
         for item in list_values(field, value):
-            shown = (
+            literal = (
                 f" {message_literal(item)}" if field.message_type is not None else f": {scalar_literal(field, item)}"
             )
-            parts.append(name + shown)
+            parts.append(name + literal)
     return "{ " + " ".join(parts) + " }" if parts else "{}"
 
 
@@ -95,15 +95,15 @@ def list_values(field: FieldDescriptor, value: Any) -> list[Any]:
     if not is_map(field):
         return list(value)
     entry = message_of(field)
-    made = []
+    entries = []
     for key in sorted(value):
         pair: Any = message_factory.GetMessageClass(entry)(key=key)
         if entry.fields_by_name["value"].message_type is None:
             pair.value = value[key]
         else:
             pair.value.CopyFrom(value[key])
-        made.append(pair)
-    return made
+        entries.append(pair)
+    return entries
 
 
 class OptionText(NamedTuple):
@@ -123,19 +123,19 @@ def list_options(options: Message, schema: ProtobufSchema) -> list[OptionText]:
     """Return all options that are set, by name, built-in ones first; each element of a repeated one by itself."""
     if not options.ByteSize():
         return []
-    found = [option for field in _options_by_field(options, schema) for option in field]
-    return sorted(found, key=lambda option: (option.is_custom, option.name))
+    option_texts = [option for field in _options_by_field(options, schema) for option in field]
+    return sorted(option_texts, key=lambda option: (option.is_custom, option.name))
 
 
 def _options_by_field(options: Message, schema: ProtobufSchema) -> list[list[OptionText]]:
     """Return the options by field."""
     options = read_options(options, schema)
-    found = []
+    groups = []
     for field, value in set_fields(options):
         if field.name == "uninterpreted_option" and not field.is_extension:
-            found.append([_uninterpreted_option(option) for option in value])
+            groups.append([_uninterpreted_option(option) for option in value])
         elif field.name == "features" and not field.is_extension:
-            found.append([OptionText(name, text, field.number) for name, text in list_feature_options(value)])
+            groups.append([OptionText(name, text, field.number) for name, text in list_feature_options(value)])
         else:
             name = f"({field.full_name})" if field.is_extension else field.name
             show = (
@@ -143,8 +143,8 @@ def _options_by_field(options: Message, schema: ProtobufSchema) -> list[list[Opt
                 if field.message_type is not None
                 else lambda item, field=field: scalar_literal(field, item)
             )
-            found.append([OptionText(name, show(item), field.number) for item in list_values(field, value)])
-    return found
+            groups.append([OptionText(name, show(item), field.number) for item in list_values(field, value)])
+    return groups
 
 
 def read_options(options: Message, schema: ProtobufSchema | None) -> Message:
@@ -160,13 +160,13 @@ def read_options(options: Message, schema: ProtobufSchema | None) -> Message:
 
 def list_feature_options(features: Message, prefix: str = "features.") -> list[tuple[str, str]]:
     """Return features as options with their values: `features.enum_type`, `features.(pb.cpp).string_type`."""
-    found: list[tuple[str, str]] = []
+    options: list[tuple[str, str]] = []
     for field, value in set_fields(features):
         if field.is_extension and field.message_type is not None:
-            found += list_feature_options(value, f"{prefix}({field.full_name}).")
+            options += list_feature_options(value, f"{prefix}({field.full_name}).")
         else:
-            found.append((prefix + field.name, scalar_literal(field, value)))
-    return found
+            options.append((prefix + field.name, scalar_literal(field, value)))
+    return options
 
 
 def _uninterpreted_option(option: UninterpretedOption) -> OptionText:

@@ -244,7 +244,7 @@ class _Outliner:
                 self._add_method(method, path, (*place, 2, number))
 
     def _add_method(self, method: MethodDescriptorProto, service: str, place: Path) -> None:
-        asked, given = method.input_type[1:], method.output_type[1:]
+        request_type, response_type = method.input_type[1:], method.output_type[1:]
         attributes = {
             "request": "stream " * method.client_streaming + self._short_name(method.input_type),
             "response": "stream " * method.server_streaming + self._short_name(method.output_type),
@@ -252,18 +252,20 @@ class _Outliner:
             "comment": self._comment_at(place),
         }
         where = f"{service}.{method.name}"
-        self.outline.add_node(where, "method", attributes, parent=service, name=method.name, uses=[asked, given])
+        self.outline.add_node(
+            where, "method", attributes, parent=service, name=method.name, uses=[request_type, response_type]
+        )
 
     # --- texts ------------------------------------------------------------------------------------------------------
 
     def _option_attributes(self, options: Message) -> dict[str, str]:
         """Return options by `option name`; the elements of a repeated one side by side."""
-        found: dict[str, str] = {}
+        attributes: dict[str, str] = {}
         for option in list_options(options, self.schema):
             word = f"option {option.name}"
             if option.name != "map_entry":
-                found[word] = f"{found[word]}, {option.value}" if word in found else option.value
-        return found
+                attributes[word] = f"{attributes[word]}, {option.value}" if word in attributes else option.value
+        return attributes
 
     def _type_text(self, field: FieldDescriptorProto) -> str:
         if not field.type_name:
@@ -301,12 +303,12 @@ def list_fields(schema: ProtobufSchema) -> list[Field]:
     is not entered again inside itself, nor is a well-known one such as Timestamp.
     """
     lister = _Lister(schema)
-    found: list[Field] = []
+    fields: list[Field] = []
     for number, message in enumerate(schema.list_messages()):
         if message.full_name not in lister.seen:
             prefix = f"{message.name}." if number else ""
-            found += islice(lister.walk_message(message, prefix, ()), MAX_FIELDS - len(found))
-    return found
+            fields += islice(lister.walk_message(message, prefix, ()), MAX_FIELDS - len(fields))
+    return fields
 
 
 class _Lister:
@@ -357,11 +359,11 @@ def locate_declarations(schema: ProtobufSchema) -> dict[str, SourcePosition]:
     if len(locations) > MAX_LOCATIONS:
         return {}
     starts = {tuple(each.path): SourcePosition(each.span[0] + 1, each.span[1] + 1) for each in locations}
-    found = {"/": SourcePosition(1, 1)} if starts else {}
+    positions = {"/": SourcePosition(1, 1)} if starts else {}
     for name, path in _walk_file(schema):
         if path in starts:
-            found.setdefault(name, starts[path])
-    return found
+            positions.setdefault(name, starts[path])
+    return positions
 
 
 def _walk_file(schema: ProtobufSchema) -> Iterator[tuple[str, Path]]:

@@ -306,8 +306,8 @@ def _split_references(references: Mapping[str, bytes]) -> tuple[dict[str, bytes]
 def _compile_files(
     main: str, texts: Mapping[str, bytes], known: Sequence[FileDescriptorProto]
 ) -> list[FileDescriptorProto]:
-    given = FileDescriptorSet(file=known).SerializeToString() if known else b""
-    outcome = _COMPILER.compile_file(main, list(texts.items()), given)
+    descriptor_set = FileDescriptorSet(file=known).SerializeToString() if known else b""
+    outcome = _COMPILER.compile_file(main, list(texts.items()), descriptor_set)
     if outcome is None:
         why = f"the Protobuf compiler crashed on the schema, or needed more than {PROCESSOR_LIMIT:g} s"
         raise MalformedSchema(why, expected="a smaller schema, with fewer repeated names and numbers")

@@ -48,14 +48,14 @@ _CONTROL: Final = re.compile(r"[\x00-\x08\x0b-\x1f\x7f\ud800-\udfff]")
 
 def to_identifier(name: str) -> str:
     """Return the name with everything that no identifier has replaced by underscores; never empty."""
-    made = re.sub(r"[^A-Za-z0-9_]", "_", name[:LONGEST_NAME]) or "_"
-    return f"_{made}" if made[0].isdigit() else made
+    identifier = re.sub(r"[^A-Za-z0-9_]", "_", name[:LONGEST_NAME]) or "_"
+    return f"_{identifier}" if identifier[0].isdigit() else identifier
 
 
 def to_pascal_case(name: str) -> str:
     """`order_line` as the name of a type: `OrderLine`."""
-    made = "".join(part[:1].upper() + part[1:] for part in to_identifier(name).split("_"))
-    return made if made[:1].isalpha() else f"X{made}"
+    type_name = "".join(part[:1].upper() + part[1:] for part in to_identifier(name).split("_"))
+    return type_name if type_name[:1].isalpha() else f"X{type_name}"
 
 
 def map_entry_name(name: str) -> str:
@@ -92,25 +92,25 @@ class NameScope:
 
     def claim_name(self, wanted: str) -> str:
         """Claim and return a name like the wanted one that is free."""
-        made = wanted
-        while not self.is_free(made):
-            made = self._next_name(wanted)
-        self._taken.add(made)
-        return made
+        name = wanted
+        while not self.is_free(name):
+            name = self._next_name(wanted)
+        self._taken.add(name)
+        return name
 
     def claim_field(self, wanted: str, *, has_entries: bool = False) -> str:
         """Claim a field's name: its usual JSON name, and the name of the entries of a map, have to be free too."""
         if has_entries and not wanted.strip("_")[:1].isalpha():
             wanted = f"x{wanted}"  # the name of the entries begins with what follows the underscores
-        made = wanted
+        name = wanted
         while (
-            not self.is_free(made, *([map_entry_name(made)] if has_entries else []))
-            or default_json_name(made) in self._in_json
+            not self.is_free(name, *([map_entry_name(name)] if has_entries else []))
+            or default_json_name(name) in self._in_json
         ):
-            made = self._next_name(wanted)
-        self._taken |= {made, map_entry_name(made)} if has_entries else {made}
-        self._in_json.add(default_json_name(made))
-        return made
+            name = self._next_name(wanted)
+        self._taken |= {name, map_entry_name(name)} if has_entries else {name}
+        self._in_json.add(default_json_name(name))
+        return name
 
     def _next_name(self, wanted: str) -> str:
         self._counts[wanted] = self._counts.get(wanted, 1) + 1
@@ -118,10 +118,10 @@ class NameScope:
 
     def claim_oneof(self, name: str) -> None:
         """Take the name of the oneof that the compiler makes for an `optional` field."""
-        made = name if name.startswith("_") else f"_{name}"
-        while not self.is_free(made):
-            made = f"X{made}"
-        self._taken.add(made)
+        oneof_name = name if name.startswith("_") else f"_{name}"
+        while not self.is_free(oneof_name):
+            oneof_name = f"X{oneof_name}"
+        self._taken.add(oneof_name)
 
 
 # --- what is declared -----------------------------------------------------------------------------------------------
@@ -235,8 +235,8 @@ class ProtoWriter:
         options = [f"({dot}{name}) = {value}" for name, value in slot.target.options]
         if slot.json_name:
             options.append(f"json_name = {quote_text(slot.json_name)}")
-        shown = f" [{', '.join(options)}]" if options else ""
-        return [*comment_lines(slot.doc), f"{kind} {slot.name} = {slot.number}{shown};"]
+        option_text = f" [{', '.join(options)}]" if options else ""
+        return [*comment_lines(slot.doc), f"{kind} {slot.name} = {slot.number}{option_text};"]
 
     def _shortest_name(self, target: TypeRef, scope: Sequence[ProtoMessage]) -> str:
         """Return the shortest name that resolves to the target from inside the innermost message of scope."""
@@ -263,20 +263,20 @@ def json_names(fields: Sequence[tuple[str, str]]) -> list[str]:
 
     A field whose name had to change keeps its own in JSON, when the compiler takes it.
     """
-    found = [""] * len(fields)
+    names = [""] * len(fields)
     used: set[str] = set()
     for index in sorted(range(len(fields)), key=lambda at: fields[at][0] != fields[at][1]):
         name, own = fields[index]
         usual = default_json_name(name)
         wanted = [usual, own, name] if name == own else [own, usual, name]
-        made = next((text for text in wanted if text not in used and _is_valid_json_name(text)), "")
+        json_name = next((text for text in wanted if text not in used and _is_valid_json_name(text)), "")
         count = 1
-        while not made or made in used:
+        while not json_name or json_name in used:
             count += 1
-            made = f"{name}_{count}"
-        used.add(made)
-        found[index] = "" if made == usual else made
-    return found
+            json_name = f"{name}_{count}"
+        used.add(json_name)
+        names[index] = "" if json_name == usual else json_name
+    return names
 
 
 def _is_valid_json_name(name: str) -> bool:
@@ -298,30 +298,30 @@ def enum_value_key(enum: str, value: str) -> str:
         at += 1
         if at == len(wanted):
             rest = value[index + 1 :].lstrip("_") or value
-    made, upper = [], True
+    characters, upper = [], True
     for char in rest:
         if char == "_":
             upper = True
         else:
-            made.append(char.upper() if upper else char.lower())
+            characters.append(char.upper() if upper else char.lower())
             upper = False
-    return "".join(made)
+    return "".join(characters)
 
 
 def enum_value_name(name: str) -> str:
     """Return a name an enum value may have."""
-    made = to_identifier(name)
-    return f"{made}_" if made in _STATEMENTS else made
+    identifier = to_identifier(name)
+    return f"{identifier}_" if identifier in _STATEMENTS else identifier
 
 
 def _type_names(root: ProtoMessage) -> set[str]:
-    found: set[str] = set()
+    names: set[str] = set()
     todo = [root]
     while todo:
         message = todo.pop()
-        found |= message.inner.keys()
+        names |= message.inner.keys()
         todo += [item for item in message.inner.values() if isinstance(item, ProtoMessage)]
-    return found
+    return names
 
 
 def _indent_lines(lines: Sequence[str]) -> list[str]:
@@ -382,14 +382,14 @@ class TypeNesting:
             if isinstance(item, Fixed):
                 continue
             around = self._enclosing_message(parts[:-1])
-            made = self._claim_name(around, parts[-1], name)
-            self.paths[name] = (*around.path, made)
+            type_name = self._claim_name(around, parts[-1], name)
+            self.paths[name] = (*around.path, type_name)
             if isinstance(item, Enumeration):
                 choices = ProtoEnum(self.paths[name], item.doc)
-                around.inner[made] = choices
+                around.inner[type_name] = choices
                 placed.append((item, choices, around))
             else:
-                message = around.inner[made] = self.messages[name] = ProtoMessage(self.paths[name], item.doc)
+                message = around.inner[type_name] = self.messages[name] = ProtoMessage(self.paths[name], item.doc)
                 self._messages_by_path.setdefault(parts, message)
                 reserve(item, message)
         for enumeration, choices, around in placed:
@@ -406,10 +406,10 @@ class TypeNesting:
         return known
 
     def _claim_name(self, around: ProtoMessage, wanted: str, full_name: str) -> str:
-        made = around.names.claim_name(to_identifier(wanted))
-        if made != wanted:
-            self._add_loss(full_name, "NAME", f"The type {wanted!r} is called {made!r}.")
-        return made
+        name = around.names.claim_name(to_identifier(wanted))
+        if name != wanted:
+            self._add_loss(full_name, "NAME", f"The type {wanted!r} is called {name!r}.")
+        return name
 
     def _add_loss(self, name: str, what: str, why: str) -> None:
         self.losses.append(Loss(self.reached.get(name, ""), what, why))
@@ -422,16 +422,18 @@ class TypeNesting:
         parts = root.name.split(".")[:-1]
         while parts and ".".join(parts) in self.types:
             parts = parts[:-1]
-        made = [to_identifier(part) for part in parts]
+        package_parts = [to_identifier(part) for part in parts]
         if (
-            any(tuple(made[: len(taken)]) == taken for taken in _RESERVED_PACKAGES[1:])
-            or tuple(made) == _RESERVED_PACKAGES[0]
+            any(tuple(package_parts[: len(taken)]) == taken for taken in _RESERVED_PACKAGES[1:])
+            or tuple(package_parts) == _RESERVED_PACKAGES[0]
         ):
-            made[0] += "_"
-        if made != root.name.split(".")[:-1]:
-            self.losses.append(Loss("", "NAMESPACE", f"{root.name!r} is declared {_describe_package('.'.join(made))}."))
+            package_parts[0] += "_"
+        if package_parts != root.name.split(".")[:-1]:
+            self.losses.append(
+                Loss("", "NAMESPACE", f"{root.name!r} is declared {_describe_package('.'.join(package_parts))}.")
+            )
         self._start = f"{'.'.join(parts)}." if parts else ""
-        return ".".join(made)
+        return ".".join(package_parts)
 
     def _choose_path(self, name: str, root: str) -> tuple[str, ...]:
         """Return the path for a type: nested as named where the names around it can be messages, else top-level."""
@@ -472,12 +474,12 @@ class TypeNesting:
         numbers: dict[str, int] = {}
         renamed = []
         for (symbol, number), text in zip(numbered, wanted, strict=True):
-            made = around.names.claim_name(text)
-            while numbers.setdefault(enum_value_key(choices.path[-1], made), number) != number:
-                made = around.names.claim_name(text)
-            choices.values.append((made, number, symbol.doc))
-            if symbol.name and symbol.name != made:
-                renamed.append(f"{symbol.name!r} is {made!r}")
+            value_name = around.names.claim_name(text)
+            while numbers.setdefault(enum_value_key(choices.path[-1], value_name), number) != number:
+                value_name = around.names.claim_name(text)
+            choices.values.append((value_name, number, symbol.doc))
+            if symbol.name and symbol.name != value_name:
+                renamed.append(f"{symbol.name!r} is {value_name!r}")
         if renamed:
             self._add_loss(
                 name, "NAME", f"Symbols have other names: {', '.join(renamed[:5])}{', …' * (len(renamed) > 5)}."
@@ -495,11 +497,11 @@ class TypeNesting:
         used = {symbol.number for symbol in item.symbols if symbol.number is not None and symbol.number in _INT32}
         unnumbered = all(symbol.number is None for symbol in item.symbols)
         following = iter(number for number in range(1 << 31) if number not in used)
-        found = []
+        pairs = []
         for index, symbol in enumerate(item.symbols):
             if symbol.number is not None:
                 if symbol.number in _INT32:
-                    found.append((symbol, symbol.number))
+                    pairs.append((symbol, symbol.number))
                     continue
                 self._add_loss(
                     item.name, "NUMBER", f"The number {symbol.number} of {symbol.name!r} has more than 32 bits."
@@ -508,8 +510,8 @@ class TypeNesting:
             number = next(following)
             if number == 0 and not is_zero:
                 number = next(following)
-            found.append((symbol, number))
-        return found
+            pairs.append((symbol, number))
+        return pairs
 
 
 def _are_distinct(enum: str, names: list[str], numbered: list[tuple[EnumSymbol, int]]) -> bool:
@@ -526,7 +528,7 @@ def _are_distinct(enum: str, names: list[str], numbered: list[tuple[EnumSymbol, 
 
 def _reachable_types(types: Mapping[str, NamedType], root: RecordType) -> dict[str, str]:
     """Return the names of all types the root leads to, breadth first, with the path to each."""
-    found = {root.name: ""}
+    paths = {root.name: ""}
     todo: deque[tuple[RecordType, str]] = deque([(root, "")])
     size = 0
     while todo:
@@ -537,19 +539,19 @@ def _reachable_types(types: Mapping[str, NamedType], root: RecordType) -> dict[s
         for member in record.fields:
             at = f"{path}.{member.name}" if path else member.name
             for name, inner in named_types_in(member.type, at if len(at) <= _LONGEST_PATH else member.name):
-                if name in found:
+                if name in paths:
                     continue
                 item = types.get(name)
                 if item is None:
                     raise CannotConvert(f"{at}: the model has no type named {name!r}")
-                found[name] = inner
+                paths[name] = inner
                 if isinstance(item, RecordType):
                     todo.append((item, inner))
                 elif isinstance(item, Enumeration):
                     size += len(item.symbols)
-        if size > MAX_FIELDS or len(found) > MAX_TYPES:
+        if size > MAX_FIELDS or len(paths) > MAX_TYPES:
             raise TooLarge(f"the schema has more than {MAX_FIELDS} fields and symbols, or {MAX_TYPES} types")
-    return found
+    return paths
 
 
 def named_types_in(kind: Type, path: str) -> Iterator[tuple[str, str]]:

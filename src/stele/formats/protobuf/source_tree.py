@@ -243,19 +243,19 @@ class SourceToken(NamedTuple):
 
 def list_tokens(text: str) -> list[SourceToken]:
     """Return the tokens of a text, comments left out. Raises `SourceError`."""
-    found: list[SourceToken] = []
+    tokens: list[SourceToken] = []
     at = 0
     while at < len(text):
         match = _TOKEN.match(text, at)
         if match is None or match.lastgroup == "open":
             raise SourceError(f"no token at {at}")
         if match.lastgroup != "skip":
-            found.append(SourceToken(match.lastgroup or "", match[0], at, match.end()))
-            if len(found) > MAX_TOKENS:
+            tokens.append(SourceToken(match.lastgroup or "", match[0], at, match.end()))
+            if len(tokens) > MAX_TOKENS:
                 raise SourceError(f"more than {MAX_TOKENS} words and marks")
         at = match.end()
-    found.append(SourceToken("end", "", at, at))
-    return found
+    tokens.append(SourceToken("end", "", at, at))
+    return tokens
 
 
 class _Parser:
@@ -539,13 +539,13 @@ class _Parser:
         return option
 
     def _read_brackets(self) -> list[OptionNode]:
-        found: list[OptionNode] = []
+        options: list[OptionNode] = []
         if self._take("["):
-            found.append(self._read_option())
+            options.append(self._read_option())
             while not self._take("]"):
                 self._require(",")
-                found.append(self._read_option())
-        return found
+                options.append(self._read_option())
+        return options
 
     def _read_option(self) -> OptionNode:
         start = self._at
@@ -584,13 +584,13 @@ class _Parser:
         if self._has("{", "<"):
             return self._read_message_value(depth)
         if self._take("["):
-            found: list[Value] = []
+            values: list[Value] = []
             while not self._take("]"):
-                found.append(self._read_value(depth + 1))
+                values.append(self._read_value(depth + 1))
                 if not self._take(","):
                     self._require("]")
                     break
-            return found
+            return values
         sign = "-" if self._take("-") else ""
         self._take("+")
         kind = "number" if self._next.kind == "number" else "word"
@@ -600,7 +600,7 @@ class _Parser:
         closing = "}" if self._take("{") else ">"
         if closing == ">":
             self._require("<")
-        found: dict[str, Value] = {}
+        fields: dict[str, Value] = {}
         while not self._take(closing):
             if self._take("["):
                 name = self._read_name()
@@ -612,36 +612,36 @@ class _Parser:
                 name = self._read_token("word")
             if not self._has("{", "<"):
                 self._require(":")
-            _add_value(found, name, self._read_value(depth + 1))
+            _add_value(fields, name, self._read_value(depth + 1))
             if not self._take(","):
                 self._take(";")
-        return found
+        return fields
 
 
-def _add_value(found: dict[str, Value], name: str, value: Value) -> None:
+def _add_value(values: dict[str, Value], name: str, value: Value) -> None:
     """Set a field of a message value; one that is named several times becomes a list."""
-    if name not in found:
-        found[name] = value
+    if name not in values:
+        values[name] = value
         return
-    first = found[name]
+    first = values[name]
     if not isinstance(first, list):
-        first = found[name] = [first]
+        first = values[name] = [first]
     first.extend(value if isinstance(value, list) else [value])
 
 
 def _separate_special_options(item: FieldNode) -> None:
     """Move `default` and `json_name`, which are no options, out of a field's options."""
-    kept: list[OptionNode] = []
+    plain_options: list[OptionNode] = []
     for option in item.options:
         if option.is_custom or option.name not in {"default", "json_name"}:
-            kept.append(option)
+            plain_options.append(option)
             continue
         item.special.append(option)
         if option.name == "default":
             item.default = option.value
         elif isinstance(option.value, Quoted):
             item.json_name = option.value.text
-    item.options = kept
+    item.options = plain_options
 
 
 def _unescape(text: str) -> str:

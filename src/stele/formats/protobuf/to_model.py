@@ -148,9 +148,9 @@ class LossCollector:
                 self.add_loss("", "TYPE", f"{self._schema.full_name(name)} is not used by the chosen message.")
 
     def _add_option_losses(self, options: Message, path: str, owner: str, but: frozenset[str] = frozenset()) -> None:
-        found = list_options(options, self._schema)
+        option_texts = list_options(options, self._schema)
         names = dict.fromkeys(
-            option.name for option in found if option.name not in _MODELLED_OPTIONS and option.name not in but
+            option.name for option in option_texts if option.name not in _MODELLED_OPTIONS and option.name not in but
         )
         if names:
             self.add_loss(path, "OPTION", f"Options of the {owner} are left out: {', '.join(names)}.")
@@ -270,8 +270,8 @@ class _ModelBuilder:
                 groups[oneof] = (*groups.get(oneof, ()), field.name)
             doc, params = self._losses.add_field_losses(proto.field[field.index], field, path + field.name)
             written = self._comments.comment_at((*place, 2, field.index)) if place else ""
-            made = self._build_field(field, path + field.name, params, in_oneof=bool(oneof))
-            fields.append(made(written or doc))
+            build_field = self._build_field(field, path + field.name, params, in_oneof=bool(oneof))
+            fields.append(build_field(written or doc))
         return RecordType(message.full_name, tuple(fields), self._comment_at(place), at_most_one=groups)
 
     def _comment_at(self, place: Path) -> str:

@@ -92,5 +92,5 @@ class _ColumnMapper:
                 return pa.map_(self._map_type(kind.inner_type(0), above), self._map_type(kind.inner_type(1), above))
             case "struct":
                 return pa.struct(self.map_columns(kind, above))
-        made: pa.DataType = getattr(pa, _SCALARS[kind.kind])()
-        return made
+        data_type: pa.DataType = getattr(pa, _SCALARS[kind.kind])()
+        return data_type

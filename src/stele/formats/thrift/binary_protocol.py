@@ -128,19 +128,19 @@ class LayoutCache:
 
     def struct_layout(self, kind: ResolvedType) -> StructLayout:
         """Return the layout of a struct."""
-        found = self._structs.get(id(kind.node))
-        if found is None:
+        layout = self._structs.get(id(kind.node))
+        if layout is None:
             assert isinstance(kind.node, ThriftStruct)
-            found = self._structs[id(kind.node)] = StructLayout(kind.unit, kind.node)
-        return found
+            layout = self._structs[id(kind.node)] = StructLayout(kind.unit, kind.node)
+        return layout
 
     def enum_layout(self, kind: ResolvedType) -> EnumLayout:
         """Return the names and numbers of an enum."""
-        found = self._enums.get(id(kind.node))
-        if found is None:
+        layout = self._enums.get(id(kind.node))
+        if layout is None:
             assert isinstance(kind.node, ThriftEnum)
-            found = self._enums[id(kind.node)] = EnumLayout(kind.node)
-        return found
+            layout = self._enums[id(kind.node)] = EnumLayout(kind.node)
+        return layout
 
 
 # --- reading ----------------------------------------------------------------------------------------------------------
@@ -176,12 +176,12 @@ def decode_struct(data: bytes, kind: ResolvedType, layouts: LayoutCache) -> Any:
     """Decode data that are exactly one struct. Raises `DecodeError` with the path and the offset."""
     reader = _DataReader(data, layouts)
     try:
-        found = reader.read_struct(layouts.struct_layout(kind), MAX_DEPTH)
+        datum = reader.read_struct(layouts.struct_layout(kind), MAX_DEPTH)
     except _MalformedData as broken:
         raise broken.to_decode_error() from None
     if reader.at != len(data):
         raise DecodeError(f"{len(data) - reader.at} bytes are left over after the datum", offset=reader.at)
-    return found
+    return datum
 
 
 class _DataReader:
@@ -227,7 +227,7 @@ class _DataReader:
         """Return the fields that are there, as they come, then defaults for those that are not."""
         left = self.descend(left)
         start = self.at
-        found: dict[str, Any] = {}
+        fields: dict[str, Any] = {}
         unknown = 0
         while wire := self.read_type_number():
             slot = layout.by_id.get(self.read_number(_I16))
@@ -240,18 +240,18 @@ class _DataReader:
                     raise _MalformedData(
                         f"there is a {_wire_type_name(wire)} where the schema has {slot.kind.kind}", self.at - 3
                     )
-                if slot.name in found:
+                if slot.name in fields:
                     raise _MalformedData("the field occurs twice", self.at - 3)
-                found[slot.name] = self.read_value(slot.kind, left)
+                fields[slot.name] = self.read_value(slot.kind, left)
             except _MalformedData as broken:
                 broken.path.append(f".{slot.name}")
                 raise
         if layout.kind == "union":
-            if len(found) > 1 or not (found or unknown):
-                raise _MalformedData(f"the union {layout.name} has {len(found)} members set instead of one", start)
+            if len(fields) > 1 or not (fields or unknown):
+                raise _MalformedData(f"the union {layout.name} has {len(fields)} members set instead of one", start)
         else:
-            self.add_defaults(layout, found, start)
-        return found
+            self.add_defaults(layout, fields, start)
+        return fields
 
     def add_defaults(self, layout: StructLayout, datum: dict[str, Any], start: int) -> None:
         """Add defaults of fields that are not there; a required field must be there or have one."""
@@ -294,11 +294,11 @@ class _DataReader:
     def read_text(self, word: str) -> str | bytes:
         count = self.read_size(1)
         start = self.take_bytes(count)
-        found = self.data[start : self.at]
+        content = self.data[start : self.at]
         if word == "binary":
-            return found
+            return content
         try:
-            return found.decode("utf-8")
+            return content.decode("utf-8")
         except UnicodeDecodeError as error:
             raise _MalformedData("the string is not UTF-8", start + error.start) from None
 
@@ -333,10 +333,10 @@ class _DataReader:
         except _MalformedData as broken:
             broken.path.append("{}")
             raise
-        made = make_map(kind, pairs)
-        if len(made) < count and key.kind in SCALARS:
+        entries = make_map(kind, pairs)
+        if len(entries) < count and key.kind in SCALARS:
             raise _MalformedData("a key of the map occurs twice", start)
-        return made
+        return entries
 
     def require_wire_type(self, count: int, wire: int, kind: ResolvedType) -> None:
         """Values of a container must be of the schema's type; an empty one may say anything."""
@@ -417,11 +417,11 @@ class ThriftWriter:
     def _write_value(self, kind: ResolvedType, datum: Any, left: int) -> None:
         word = kind.kind
         if word in SCALARS:
-            found = self._write_enum(kind, datum) if word == "enum" else _encode_scalar(word, datum)
-            if isinstance(found, str):
-                self._add_problem(found)
+            result = self._write_enum(kind, datum) if word == "enum" else _encode_scalar(word, datum)
+            if isinstance(result, str):
+                self._add_problem(result)
             else:
-                self.out += found
+                self.out += result
         elif left <= 0:
             self._add_problem(f"nested deeper than {MAX_DEPTH} levels")
         elif word == "struct":
@@ -496,13 +496,13 @@ class ThriftWriter:
         key, value = kind.inner_type(0), kind.inner_type(1)
         self.out += bytes((WIRE[key.kind], WIRE[value.kind]))
         self.out += _I32.pack(len(datum))
-        seen: set[bytes] = set()
+        encoded_keys: set[bytes] = set()
         for name, item in pairs:
             before = len(self.out)
             self._write_at("{}.key", key, name, left)
-            seen.add(bytes(self.out[before:]))
+            encoded_keys.add(bytes(self.out[before:]))
             self._write_at(f"{{{_describe_datum(name)}}}", value, item, left)
-        if len(seen) < len(datum) and not self.problems:
+        if len(encoded_keys) < len(datum) and not self.problems:
             self._add_problem("a key of the map occurs twice")
 
     def _write_enum(self, kind: ResolvedType, datum: Any) -> bytes | str:
@@ -536,14 +536,14 @@ def _encode_scalar(word: str, datum: Any) -> bytes | str:
         case "uuid":
             return _encode_uuid(datum)
         case "binary":
-            found = bytes(datum) if isinstance(datum, bytes | bytearray | memoryview) else None
+            content = bytes(datum) if isinstance(datum, bytes | bytearray | memoryview) else None
         case _:
-            found = datum.encode("utf-8", "surrogatepass") if isinstance(datum, str) else None
-            if found is not None and not _is_utf8(found):
+            content = datum.encode("utf-8", "surrogatepass") if isinstance(datum, str) else None
+            if content is not None and not _is_utf8(content):
                 return f"{_describe_datum(datum)} has characters that UTF-8 cannot hold"
-    if found is None:
+    if content is None:
         return f"{_describe_datum(datum)} is not of type {word}"
-    return _I32.pack(len(found)) + found if len(found) in I32 else f"the {word} is longer than 2 GiB"
+    return _I32.pack(len(content)) + content if len(content) in I32 else f"the {word} is longer than 2 GiB"
 
 
 def _is_utf8(text: bytes) -> bool:
@@ -563,8 +563,8 @@ def _encode_double(datum: Any) -> bytes | str:
 
 
 def _encode_uuid(datum: Any) -> bytes | str:
-    found = parse_uuid(datum) if isinstance(datum, str) else datum
-    return found.bytes if isinstance(found, UUID) else f"{_describe_datum(datum)} is not of type uuid"
+    uuid = parse_uuid(datum) if isinstance(datum, str) else datum
+    return uuid.bytes if isinstance(uuid, UUID) else f"{_describe_datum(datum)} is not of type uuid"
 
 
 def _describe_datum(datum: Any) -> str:

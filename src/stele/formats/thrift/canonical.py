@@ -180,8 +180,8 @@ class _CanonicalBuilder:
     def build_document(self) -> ThriftDocument:
         definitions = tuple(self._build_definitions())
         headers = self.unit.document.headers
-        kept = [each for each in headers if isinstance(each, Include) and each.prefix in self.used]
-        return ThriftDocument(tuple(Include(each.path) for each in kept), definitions)
+        includes = [each for each in headers if isinstance(each, Include) and each.prefix in self.used]
+        return ThriftDocument(tuple(Include(each.path) for each in includes), definitions)
 
     def _build_definitions(self) -> Iterator[Definition]:
         for definition in self.unit.document.definitions:
@@ -219,8 +219,8 @@ class _CanonicalBuilder:
 
     def _build_type(self, kind: ThriftType) -> ThriftType:
         """Return the type behind typedefs of this document; those of other documents stay names."""
-        while isinstance(kind, TypeName) and isinstance(found := self.unit.types.get(kind.name), Typedef | Senum):
-            kind = found.type if isinstance(found, Typedef) else BaseType("string")
+        while isinstance(kind, TypeName) and isinstance(definition := self.unit.types.get(kind.name), Typedef | Senum):
+            kind = definition.type if isinstance(definition, Typedef) else BaseType("string")
         match kind:
             case BaseType():
                 return BaseType(kind.name)

@@ -144,8 +144,8 @@ class _ExampleMaker:
         try:
             if layout.kind == "union":
                 return self._make_union(layout)
-            made = ((slot, self._make_field(slot)) for slot in layout.slots)
-            return {slot.name: value for slot, value in made if value is not None}
+            fields = ((slot, self._make_field(slot)) for slot in layout.slots)
+            return {slot.name: value for slot, value in fields if value is not None}
         finally:
             self._open.pop()
 

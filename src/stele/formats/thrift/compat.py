@@ -211,8 +211,8 @@ class _Audit:
         """Yield what changed in a struct. Structs and unions may replace each other, exceptions may not."""
         new = self.new.types.get(old.name)
         if not isinstance(new, ThriftStruct) or (new.kind == "exception") != (old.kind == "exception"):
-            shown = "" if new is None else new.kind if isinstance(new, ThriftStruct) else type(new).__name__.lower()
-            yield make_finding("STRUCT_REMOVED", old.name, shown, f"{old.kind} {old.name}")
+            new_kind = "" if new is None else new.kind if isinstance(new, ThriftStruct) else type(new).__name__.lower()
+            yield make_finding("STRUCT_REMOVED", old.name, new_kind, f"{old.kind} {old.name}")
         else:
             yield from self._audit_fields(old.name, new, old)
 
@@ -364,17 +364,17 @@ class _WireChecker:
     def find_problems(self) -> Iterator[Finding]:
         for name, definition in self.writer.types.items():
             if isinstance(definition, ThriftEnum):
-                found = self._find_readers_type(name)
-                if found is None or not isinstance(found.node, ThriftEnum):
+                reader_type = self._find_readers_type(name)
+                if reader_type is None or not isinstance(reader_type.node, ThriftEnum):
                     yield make_finding("ENUM_REMOVED", name, writer=name)
                 else:
-                    yield from self._check_enums(name, found.node, definition)
+                    yield from self._check_enums(name, reader_type.node, definition)
             elif isinstance(definition, ThriftStruct):
-                found = self._find_readers_type(name)
-                if found is None or not isinstance(found.node, ThriftStruct):
+                reader_type = self._find_readers_type(name)
+                if reader_type is None or not isinstance(reader_type.node, ThriftStruct):
                     yield make_finding("STRUCT_REMOVED", name, writer=f"{definition.kind} {name}")
                 else:
-                    self._add_pair(name, found, ResolvedType(self.writer, definition))
+                    self._add_pair(name, reader_type, ResolvedType(self.writer, definition))
         while self.todo:
             yield from self._check_structs(self.todo.popleft())
 

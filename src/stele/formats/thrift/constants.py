@@ -29,8 +29,8 @@ SCALARS: Final = frozenset({"bool", "double", "enum", *RANGES, *TEXTS})
 def follow_names(unit: ThriftUnit, value: Value) -> tuple[ThriftUnit, Value]:
     """Return the value behind the names of constants and enum values (its number), and the unit it stands in."""
     while isinstance(value, ValueName):
-        found = unit.find_value(value.name)
-        if found is None:
+        target = unit.find_value(value.name)
+        if target is None:
             line, column = position_of(unit.text, value.at)
             raise UnresolvedReference(
                 f"there is no constant or enum value named {value.name!r}",
@@ -38,10 +38,10 @@ def follow_names(unit: ThriftUnit, value: Value) -> tuple[ThriftUnit, Value]:
                 column=column,
                 expected="a constant, or an enum value with the name of its enum before it",
             )
-        if len(found) == 2:
-            unit, value = found[0], found[1].value
+        if len(target) == 2:
+            unit, value = target[0], target[1].value
         else:
-            value = LiteralValue(found[2].number)
+            value = LiteralValue(target[2].number)
     return unit, value
 
 
@@ -94,8 +94,8 @@ def _is_scalar_fitting(kind: str, value: bool | float | str) -> bool:
 
 def _require_name_fit(unit: ThriftUnit, value: ValueName, kind: ResolvedType) -> None:
     """What a name leads to must fit as if it stood there; an enum wants its own values."""
-    found = unit.find_value(value.name)
-    if found is not None and len(found) == 3 and isinstance(kind.node, ThriftEnum) and found[1] is not kind.node:
+    target = unit.find_value(value.name)
+    if target is not None and len(target) == 3 and isinstance(kind.node, ThriftEnum) and target[1] is not kind.node:
         raise make_fault(
             unit.text, value.at, f"{value.name} is a value of another enum", f"a value of {kind.node.name}"
         )
@@ -117,10 +117,10 @@ def _require_struct_fit(unit: ThriftUnit, value: MapValue, home: ThriftUnit, str
 
 
 def _misfit_error(unit: ThriftUnit, at: int, value: Value, kind: ResolvedType) -> MalformedSchema:
-    shown = {ListValue: "a list", MapValue: "a map"}.get(type(value), "")
+    description = {ListValue: "a list", MapValue: "a map"}.get(type(value), "")
     if isinstance(value, LiteralValue):
-        shown = repr(value.value)[:60]
-    return make_fault(unit.text, at, f"the value {shown} does not fit its type", _describe_expected(kind))
+        description = repr(value.value)[:60]
+    return make_fault(unit.text, at, f"the value {description} does not fit its type", _describe_expected(kind))
 
 
 def _describe_expected(kind: ResolvedType) -> str:
@@ -185,8 +185,8 @@ def _make_scalar(kind: str, value: bool | float | str) -> Any:
         case "binary":
             return str(value).encode()
         case "uuid":
-            found = parse_uuid(str(value))
-            return value if found is None else str(found)
+            uuid = parse_uuid(str(value))
+            return value if uuid is None else str(uuid)
         case "string":
             return value
     return int(value)
@@ -203,9 +203,9 @@ def parse_uuid(text: str) -> UUID | None:
 def to_json_value(unit: ThriftUnit, value: Value) -> Any:
     """Return a value as JSON can say it, names replaced by what they stand for, but enum values by their symbols."""
     if isinstance(value, ValueName):
-        found = unit.find_value(value.name)
-        if found is not None and len(found) == 3:
-            return found[2].name
+        target = unit.find_value(value.name)
+        if target is not None and len(target) == 3:
+            return target[2].name
     unit, value = follow_names(unit, value)
     match value:
         case ListValue():

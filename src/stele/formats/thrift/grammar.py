@@ -96,17 +96,17 @@ class _Parser:
     def unexpected_token(self, expected: str) -> MalformedSchema:
         """Return the error that something else should stand here."""
         token = self.token
-        shown = f"{token.text[:40]!r}" if token.kind is not TokenKind.END else "end of the document"
-        return make_fault(self.text, token.at, f"unexpected {shown}", expected)
+        description = f"{token.text[:40]!r}" if token.kind is not TokenKind.END else "end of the document"
+        return make_fault(self.text, token.at, f"unexpected {description}", expected)
 
     def is_at_symbol(self, symbol: str) -> bool:
         return self.token.kind is TokenKind.SYMBOL and self.token.text == symbol
 
     def take_symbol(self, symbol: str) -> bool:
         """Consume the symbol if it is next, and return whether it was."""
-        found = self.is_at_symbol(symbol)
-        self.index += found
-        return found
+        is_next = self.is_at_symbol(symbol)
+        self.index += is_next
+        return is_next
 
     def require_symbol(self, symbol: str) -> None:
         if not self.take_symbol(symbol):
@@ -114,9 +114,9 @@ class _Parser:
 
     def take_word(self, *words: str) -> bool:
         """Consume the next word if it is one of these, and return whether it was."""
-        found = self.token.kind is TokenKind.NAME and self.token.text in words
-        self.index += found
-        return found
+        is_next = self.token.kind is TokenKind.NAME and self.token.text in words
+        self.index += is_next
+        return is_next
 
     def require_kind(self, kind: TokenKind) -> ThriftToken:
         token = self.token
@@ -150,11 +150,11 @@ class _Parser:
         self.depth += 1
         if self.depth > MAX_DEPTH:
             raise make_fault(self.text, self.token.at, f"nested deeper than {MAX_DEPTH} levels")
-        found: list[T] = []
+        items: list[T] = []
         while not self.take_symbol(end):
-            found.append(item())
+            items.append(item())
         self.depth -= 1
-        return tuple(found)
+        return tuple(items)
 
     # --- the document -----------------------------------------------------------------------------------------------
 
@@ -316,7 +316,7 @@ class _Parser:
         if self.take_word("xsd_attrs"):
             self.require_symbol("{")
             attrs = self.parse_fields("}")
-        found = ThriftField(
+        field = ThriftField(
             number,
             token.text,
             kind,
@@ -332,7 +332,7 @@ class _Parser:
             at=head.at,
         )
         self.skip_separator()
-        return found
+        return field
 
     # --- types, annotations, values ---------------------------------------------------------------------------------
 
@@ -372,9 +372,9 @@ class _Parser:
 
         def one() -> Annotation:
             key = self.require_kind(TokenKind.NAME).text
-            found = Annotation(key, self.require_kind(TokenKind.TEXT).text if self.take_symbol("=") else None)
+            annotation = Annotation(key, self.require_kind(TokenKind.TEXT).text if self.take_symbol("=") else None)
             self.skip_separator()
-            return found
+            return annotation
 
         return self.parse_many(one, ")")
 
@@ -400,9 +400,9 @@ class _Parser:
         raise self.unexpected_token("a value")
 
     def parse_item(self) -> Value:
-        found = self.parse_value()
+        value = self.parse_value()
         self.skip_separator()
-        return found
+        return value
 
     def parse_pair(self) -> tuple[Value, Value]:
         key = self.parse_value()
@@ -512,12 +512,12 @@ def _unescape_text(text: str, at: int, inside: str) -> str:
         return inside
 
     def plain(escape: re.Match[str]) -> str:
-        found = _ESCAPES.get(escape.group(1))
-        if found is None:
+        character = _ESCAPES.get(escape.group(1))
+        if character is None:
             raise make_fault(
                 text, at + 1 + escape.start(), f"unknown escape {escape.group()!r}", r"\r \n \t \" \' or \\"
             )
-        return found
+        return character
 
     return _ESCAPE.sub(plain, inside)
 

@@ -93,7 +93,9 @@ class _Linter:
                     why = f"Nothing of {include.path} is used here."
                     fix = f'Remove `include "{include.path}"`.'
                     ignored = self._ignored_rules(include.doc)
-                    self.notes.add_finding("UNUSED_IMPORT", include.path, why, fix, shown=include.path, ignored=ignored)
+                    self.notes.add_finding(
+                        "UNUSED_IMPORT", include.path, why, fix, current=include.path, ignored=ignored
+                    )
 
     # --- definitions ------------------------------------------------------------------------------------------------
 
@@ -118,12 +120,12 @@ class _Linter:
         if field.requiredness is Requiredness.REQUIRED:
             why = f"{field.name} is required: no writer may ever leave it out, and no reader may drop it."
             fix = "Make it optional, and check it where the data is used."
-            self.notes.add_finding("REQUIRED_FIELD", path, why, fix, shown=describe_field(field), ignored=ignored)
+            self.notes.add_finding("REQUIRED_FIELD", path, why, fix, current=describe_field(field), ignored=ignored)
         elif field.requiredness is Requiredness.DEFAULT and kind == "struct":
             why = f"{field.name} is neither optional nor required: every language treats that in another way."
             fix = "Write `optional`."
             self.notes.add_finding(
-                "REQUIREDNESS_DECLARED", path, why, fix, shown=describe_field(field), ignored=ignored
+                "REQUIREDNESS_DECLARED", path, why, fix, current=describe_field(field), ignored=ignored
             )
 
     def lint_field_id(self, path: str, field: ThriftField, ignored: frozenset[str]) -> None:
@@ -131,7 +133,7 @@ class _Linter:
         if field.implicit:
             why = f"{field.name} has no id and is counted as {field.id}: moving it changes what data means."
             self.notes.add_finding(
-                "FIELD_ID_EXPLICIT", path, why, "Write an id before it.", shown=describe_field(field), ignored=ignored
+                "FIELD_ID_EXPLICIT", path, why, "Write an id before it.", current=describe_field(field), ignored=ignored
             )
 
     def lint_enum(self, node: ThriftEnum) -> None:
@@ -144,14 +146,16 @@ class _Linter:
             path = f"{node.name}.{value.name}"
             quiet = ignored | (common.ignored_rules_in_comment(value.doc) if value.doc else frozenset())
             common.check_name(self.notes, path, value.name, f"the value {value.name}", common.SYMBOL_NAME, quiet)
-            shown = f"{value.name} = {value.number}"
+            current = f"{value.name} = {value.number}"
             if value.implicit:
                 why = f"{value.name} has no number and is counted as {value.number}: moving it changes what data means."
-                self.notes.add_finding("ENUM_VALUE_EXPLICIT", path, why, f"Write {shown}.", shown=shown, ignored=quiet)
+                self.notes.add_finding(
+                    "ENUM_VALUE_EXPLICIT", path, why, f"Write {current}.", current=current, ignored=quiet
+                )
             if value.number == 0 and not value.name.upper().endswith(_UNSPECIFIED):
                 why = f"In several languages a field nobody has set reads as {value.name}, as if someone had chosen it."
                 fix = "Begin with UNSPECIFIED = 0, or with 1."
-                self.notes.add_finding("ENUM_ZERO_UNSPECIFIED", path, why, fix, shown=shown, ignored=quiet)
+                self.notes.add_finding("ENUM_ZERO_UNSPECIFIED", path, why, fix, current=current, ignored=quiet)
 
     def lint_service(self, node: ThriftService) -> None:
         """A service with its methods and their arguments."""
@@ -229,16 +233,16 @@ class _Linter:
                         self._lint_reuse(f"{name}.{field.name}", field.id, field.name, other.name, ignored)
             elif isinstance(definition, ThriftEnum) and isinstance(was, ThriftEnum):
                 values = {value.number: value.name for value in was.values}
-                kept = {(value.name, value.number) for value in definition.values}
+                current_values = {(value.name, value.number) for value in definition.values}
                 for value in definition.values:
                     earlier = values.get(value.number, value.name)
-                    if earlier != value.name and (earlier, value.number) not in kept:
+                    if earlier != value.name and (earlier, value.number) not in current_values:
                         self._lint_reuse(f"{name}.{value.name}", value.number, value.name, earlier, ignored)
 
     def _lint_reuse(self, path: str, number: int, name: str, before: str, ignored: frozenset[str]) -> None:
         why = f"The number {number} belonged to {before}: data written with it is taken for {name}."
         fix = "Take a number that was never used."
-        self.notes.add_finding("NUMBER_REUSED", path, why, fix, shown=name, before=before, ignored=ignored)
+        self.notes.add_finding("NUMBER_REUSED", path, why, fix, current=name, before=before, ignored=ignored)
 
 
 def _qualify_kind(kind: TokenKind, text: str) -> bool:

@@ -176,9 +176,9 @@ class _Outliner:
             self._add_field(field, path, "exception")
 
 
-def _format_annotations(found: Annotations) -> dict[str, str]:
+def _format_annotations(annotations: Annotations) -> dict[str, str]:
     """Return annotations by `annotation key`."""
-    return {f"annotation {each.key}": each.value or format_annotations((each,)).strip() for each in found}
+    return {f"annotation {each.key}": each.value or format_annotations((each,)).strip() for each in annotations}
 
 
 def _referred_paths(kind: ThriftType) -> list[str]:
@@ -279,11 +279,11 @@ def locate_declarations(schema: ThriftSchema) -> dict[str, SourcePosition]:
     """Return positions by the paths of findings: `Order`, `Order.note`, `Shop.find.id`."""
     text = schema.unit.text
     starts = [0, *(at + 1 for at, character in enumerate(text) if character == "\n")]
-    found = {"/": SourcePosition(1, 1)}
+    positions = {"/": SourcePosition(1, 1)}
     for path, at in _walk_offsets(schema):
         line = bisect_right(starts, at)
-        found.setdefault(path, SourcePosition(line, at - starts[line - 1] + 1))
-    return found
+        positions.setdefault(path, SourcePosition(line, at - starts[line - 1] + 1))
+    return positions
 
 
 def _walk_offsets(schema: ThriftSchema) -> Iterator[tuple[str, int]]:

@@ -74,16 +74,16 @@ def _load_units(text: bytes, references: Mapping[str, bytes], name: str) -> list
             if not isinstance(header, Include):
                 continue
             path = _find_reference(unit, header, folder, references)
-            found = units.get(path)
-            if found is None:
+            included_unit = units.get(path)
+            if included_unit is None:
                 size += len(references[path])
                 if size > MAX_BYTES:
                     raise _too_large_error()
-                found = units[path] = _parse_unit(path, references[path])
-                todo.append((found, posixpath.dirname(path)))
+                included_unit = units[path] = _parse_unit(path, references[path])
+                todo.append((included_unit, posixpath.dirname(path)))
             group = unit.includes.setdefault(header.prefix, [])
-            if found not in group:
-                group.append(found)
+            if included_unit not in group:
+                group.append(included_unit)
     return list(units.values())
 
 
@@ -191,9 +191,9 @@ class _Validator:
                 raise self.make_fault(definition.at, f"{definition.name} is defined twice", "a new name")
             seen.add(key)
 
-    def _check_unique(self, found: Iterable[tuple[object, int]], what: str) -> None:
+    def _check_unique(self, names: Iterable[tuple[object, int]], what: str) -> None:
         seen: set[object] = set()
-        for name, at in found:
+        for name, at in names:
             if name in seen:
                 raise self.make_fault(at, f"{what} {name} is declared twice", "each one once")
             seen.add(name)
@@ -334,8 +334,8 @@ class ExpandedSizes:
             case BaseType():
                 return _ONE
             case TypeName():
-                found = unit.find_type(kind.name)
-                inner = [self._types[found[0], found[1].name]] if found and isinstance(found[1], Typedef) else []
+                target = unit.find_type(kind.name)
+                inner = [self._types[target[0], target[1].name]] if target and isinstance(target[1], Typedef) else []
             case ContainerType():
                 inner = [self.type_size(unit, item) for item in kind.items]
         return _enclosing_size(inner)
@@ -346,8 +346,8 @@ class ExpandedSizes:
             case LiteralValue():
                 return _ONE
             case ValueName():
-                found = unit.find_value(value.name)
-                inner = [self._constants[found[0], found[1].name]] if found and len(found) == 2 else []
+                target = unit.find_value(value.name)
+                inner = [self._constants[target[0], target[1].name]] if target and len(target) == 2 else []
             case ListValue():
                 inner = [self.value_size(unit, item) for item in value.items]
             case MapValue():

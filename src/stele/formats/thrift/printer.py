@@ -143,11 +143,11 @@ def _format_field(field: ThriftField) -> str:
 # --- parts ----------------------------------------------------------------------------------------------------------
 
 
-def format_annotations(found: Annotations) -> str:
+def format_annotations(annotations: Annotations) -> str:
     """Return annotations with a space before them, or ''."""
-    if not found:
+    if not annotations:
         return ""
-    inside = (each.key if each.value is None else f"{each.key} = {quote_text(each.value)}" for each in found)
+    inside = (each.key if each.value is None else f"{each.key} = {quote_text(each.value)}" for each in annotations)
     return f" ({', '.join(inside)})"
 
 

@@ -338,8 +338,8 @@ class ThriftUnit:
             if rest in unit.constants:
                 return unit, unit.constants[rest]
         owner, _, symbol = name.rpartition(".")
-        found = self.find_type(owner)
-        resolved = found and found[0].resolve_type(TypeName(found[1].name))
+        owner_type = self.find_type(owner)
+        resolved = owner_type and owner_type[0].resolve_type(TypeName(owner_type[1].name))
         if resolved and isinstance(resolved.node, ThriftEnum):
             for value in resolved.node.values:
                 if value.name == symbol:
@@ -358,10 +358,10 @@ class ThriftUnit:
         """
         unit: ThriftUnit = self
         while isinstance(kind, TypeName):
-            found = unit.find_type(kind.name)
-            if found is None:
+            target = unit.find_type(kind.name)
+            if target is None:
                 return ResolvedType(unit, UUID)
-            unit, definition = found
+            unit, definition = target
             match definition:
                 case Typedef():
                     kind = definition.type
@@ -421,7 +421,7 @@ class ThriftSchema:
         Raises `InvalidRequest` for none.
         """
         wanted = name or self.type_name
-        found = self.unit.types.get(wanted)
-        if not isinstance(found, ThriftStruct):
+        struct = self.unit.types.get(wanted)
+        if not isinstance(struct, ThriftStruct):
             raise InvalidRequest(f"the schema has no struct {wanted!r}" if wanted else "the schema has no struct")
-        return found
+        return struct

@@ -131,14 +131,14 @@ class _SchemaReader:
 
     def _claim_name(self, wanted: str, unit: ThriftUnit) -> str:
         """Return the name, with a number behind it where a type of another document has it."""
-        made, count = wanted, 1
-        if made in self._taken and unit.name:
-            made = f"{unit.name.rpartition('/')[2].partition('.')[0]}.{wanted}"
-        while made in self._taken:
+        name, count = wanted, 1
+        if name in self._taken and unit.name:
+            name = f"{unit.name.rpartition('/')[2].partition('.')[0]}.{wanted}"
+        while name in self._taken:
             count += 1
-            made = f"{wanted}_{count}"
-        self._taken.add(made)
-        return made
+            name = f"{wanted}_{count}"
+        self._taken.add(name)
+        return name
 
     # --- declarations -----------------------------------------------------------------------------------------------
 
@@ -244,10 +244,10 @@ class _SchemaReader:
     def _add_alias_losses(self, unit: ThriftUnit, written: ThriftType, path: str) -> None:
         """Say which typedefs a type goes through, each once."""
         while isinstance(written, TypeName):
-            found = unit.find_type(written.name)
-            if found is None:
+            target = unit.find_type(written.name)
+            if target is None:
                 return
-            unit, definition = found
+            unit, definition = target
             if isinstance(definition, Senum):
                 self._add_loss(path, "ENUM", f"The texts of {definition.name} are not listed: any string is taken.")
             if not isinstance(definition, Typedef):

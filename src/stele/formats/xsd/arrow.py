@@ -50,10 +50,10 @@ def arrow_schema(parsed: ParsedXsd) -> pa.Schema:
         root = parsed.model.maps.elements.get(parsed.type_name)
         if root is None:
             raise Invalid("the schema declares no global element, so its documents have no table shape")
-        made = _ColumnBuilder(parsed).column_type(root.type, ())
-    if pa.types.is_struct(made) and made.num_fields:
-        return pa.schema(list(made))
-    return pa.schema([pa.field("$", made, nullable=bool(root.nillable))])
+        root_type = _ColumnBuilder(parsed).column_type(root.type, ())
+    if pa.types.is_struct(root_type) and root_type.num_fields:
+        return pa.schema(list(root_type))
+    return pa.schema([pa.field("$", root_type, nullable=bool(root.nillable))])
 
 
 class _ColumnBuilder:
@@ -98,20 +98,20 @@ class _ColumnBuilder:
         import pyarrow as pa
 
         many = repeated_names(term)
-        found: dict[str, pa.Field[Any]] = {}
+        fields: dict[str, pa.Field[Any]] = {}
         for leaf in list_leaves(term):
             name = local_name(leaf.name or "")
-            if name in found:
+            if name in fields:
                 continue
             element = leaf.declaration
             inner = self.column_type(element.type, above)
             nullable = bool(element.nillable) or not _is_always_there(term, leaf.name)
             if leaf.name in many:
                 item = pa.field("item", inner, nullable=bool(element.nillable))
-                found[name] = pa.field(name, pa.list_(item), nullable=not _is_always_there(term, leaf.name))
+                fields[name] = pa.field(name, pa.list_(item), nullable=not _is_always_there(term, leaf.name))
             else:
-                found[name] = pa.field(name, inner, nullable=nullable)
-        return list(found.values())
+                fields[name] = pa.field(name, inner, nullable=nullable)
+        return list(fields.values())
 
     def _simple_type(self, kind: Any) -> pa.DataType:
         import pyarrow as pa

@@ -33,8 +33,8 @@ def _iterate_faults(parsed: ParsedXsd, text: bytes) -> Iterator[str]:
     root = read_document(text)
     with parsed.lock:
         try:
-            found: Any = parsed.model.iter_errors(root, use_location_hints=False)
-            for count, error in enumerate(found):
+            errors: Any = parsed.model.iter_errors(root, use_location_hints=False)
+            for count, error in enumerate(errors):
                 if count == MAX_FAULTS:
                     yield "and more"
                     return
@@ -95,16 +95,16 @@ class XsdCodec:
     def encode(self, datum: Any) -> bytes:
         """Return the valid document of a datum. Raises `EncodeError`."""
         text = self._to_document(datum)
-        found = find_faults(self._writer, text)
-        if found:
-            raise EncodeError("; ".join(found))
+        faults = find_faults(self._writer, text)
+        if faults:
+            raise EncodeError("; ".join(faults))
         return text
 
     def decode(self, data: bytes) -> Any:
         """Return the dict of a valid document. Raises `DecodeError`."""
-        found = find_faults(self._reader, data)
-        if found:
-            raise DecodeError("; ".join(found))
+        faults = find_faults(self._reader, data)
+        if faults:
+            raise DecodeError("; ".join(faults))
         try:
             root = read_document(data)
             with self._reader.lock:
@@ -134,10 +134,10 @@ class XsdCodec:
                     continue
                 for style in (InstanceStyle(1, True), InstanceStyle()):
                     try:
-                        made = builder.build_element(name, element, kind, ElementContent(), style)
+                        root = builder.build_element(name, element, kind, ElementContent(), style)
                     except (NoDocument, BudgetExceeded):
                         continue
-                    text = etree.tostring(made, encoding="unicode")
+                    text = etree.tostring(root, encoding="unicode")
                     if is_valid(self._writer, text.encode()):
                         return text
         raise EncodeError("no small document was found that fits the schema")
@@ -166,7 +166,7 @@ class XsdCodec:
             }
         try:
             with self._writer.lock:
-                made = self._writer.model.encode(
+                root = self._writer.model.encode(
                     datum,
                     path=_expand_name(str(name), namespaces),
                     namespaces=namespaces,
@@ -174,7 +174,7 @@ class XsdCodec:
                     indent=0,
                     etree_element_class=etree.Element,
                 )
-            return etree.tostring(made, encoding="utf-8", xml_declaration=False)
+            return etree.tostring(root, encoding="utf-8", xml_declaration=False)
         except _FAULTS as error:
             raise EncodeError(shorten_message(str(error))) from None
 

@@ -165,10 +165,10 @@ class _Checker:
         met: dict[tuple[Particle, str, Particle], None] = {}
 
         def is_covered(other: Any, term: Any) -> bool:
-            found = self.cover.prove_meetings(other, term)
-            if found is None:
+            meetings = self.cover.prove_meetings(other, term)
+            if meetings is None:
                 return False
-            met.update(dict.fromkeys(sorted(found, key=lambda meeting: meeting[1])))
+            met.update(dict.fromkeys(sorted(meetings, key=lambda meeting: meeting[1])))
             return True
 
         miss = find_missing_word(
@@ -324,8 +324,8 @@ class _Checker:
     def warn_of_lost_names(self) -> Iterator[Finding]:
         """Yield warnings for missing types that documents could name in xsi:type."""
         known = self.collector.findings.values()
-        gone = [name for name in self.writer_side.types if name not in self.reader_side.types]
-        for name in sorted(gone)[:20]:
+        lost_names = [name for name in self.writer_side.types if name not in self.reader_side.types]
+        for name in sorted(lost_names)[:20]:
             if any(finding.rule == "SUBTYPE_REMOVED" and finding.writer == local_name(name) for finding in known):
                 continue
             yield Finding(

@@ -221,13 +221,13 @@ class ShapeProver:
         return self._known[key]
 
     def _prove_all(self, pairs: Iterable[tuple[Term, Term]]) -> Meetings | None:
-        found: Meetings = frozenset()
+        meetings: Meetings = frozenset()
         for reader, writer in pairs:
             more = self.prove_meetings(reader, writer)
             if more is None:
                 return None
-            found |= more
-        return found
+            meetings |= more
+        return meetings
 
     def _prove_pair(self, reader: Term, writer: Term) -> Meetings | None:
         if writer.kind == "never" or (writer.kind == "empty" and reader.nullable):
@@ -239,14 +239,14 @@ class ShapeProver:
         if writer.kind == reader.kind == "all":
             return self._prove_alls(reader, writer)
         if reader.kind == "repeat":
-            found = self._prove_repeat(reader, writer)
-            if found is not None:
-                return found
+            meetings = self._prove_repeat(reader, writer)
+            if meetings is not None:
+                return meetings
         if reader.kind == "seq":
             return self._prove_sequence(reader, writer)
         if reader.kind == "choice":
             return next(
-                (found for part in reader.parts if (found := self.prove_meetings(part, writer)) is not None), None
+                (meetings for part in reader.parts if (meetings := self.prove_meetings(part, writer)) is not None), None
             )
         return None
 
@@ -263,9 +263,9 @@ class ShapeProver:
         if writer.kind == "repeat":
             mine_low, mine_high = writer.bounds[0]
             if mine_low >= low and (high is None or (mine_high is not None and mine_high <= high)):
-                found = self.prove_meetings(body, writer.parts[0])
-                if found is not None:
-                    return found
+                meetings = self.prove_meetings(body, writer.parts[0])
+                if meetings is not None:
+                    return meetings
         if low == 0 and high is None and writer.kind in ("seq", "all", "repeat"):
             return self._prove_all((reader, part) for part in writer.parts)
         return self.prove_meetings(body, writer) if low <= 1 and (high is None or high >= 1) else None
@@ -273,21 +273,21 @@ class ShapeProver:
     def _prove_sequence(self, reader: Term, writer: Term) -> Meetings | None:
         head, tail = reader.parts
         mine, rest = writer.parts if writer.kind == "seq" else (writer, self._algebra.empty)
-        found = self._prove_all([(head, mine), (tail, rest)])
-        if found is None and head.nullable:
-            found = self.prove_meetings(tail, writer)
-        return found
+        meetings = self._prove_all([(head, mine), (tail, rest)])
+        if meetings is None and head.nullable:
+            meetings = self.prove_meetings(tail, writer)
+        return meetings
 
     def _prove_alls(self, reader: Term, writer: Term) -> Meetings | None:
         theirs = dict(zip(reader.parts, reader.bounds, strict=True))
-        found: Meetings = frozenset()
+        meetings: Meetings = frozenset()
         for part, (low, high) in zip(writer.parts, writer.bounds, strict=True):
             for other, (least, most) in list(theirs.items()):
                 more = self.prove_meetings(other, part)
                 if more is not None and low >= least and (most is None or (high is not None and high <= most)):
-                    found |= more
+                    meetings |= more
                     del theirs[other]
                     break
             else:
                 return None
-        return found if all(low == 0 for low, _ in theirs.values()) else None
+        return meetings if all(low == 0 for low, _ in theirs.values()) else None

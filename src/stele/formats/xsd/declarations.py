@@ -83,20 +83,20 @@ class ValueConstraintChecker:
         """Compare the texts that two places allow, their declarations' fixed values included."""
         self._note_retyping(writer, reader)
         fixed = None if writer_declaration is None else writer_declaration.fixed
-        holds, found = self.prove_inclusion(writer, reader)
+        holds, refused_texts = self.prove_inclusion(writer, reader)
         if not holds and fixed is not None:
-            holds, found = self._fixed_inside(fixed, writer, reader)
+            holds, refused_texts = self._fixed_inside(fixed, writer, reader)
         if not holds:
-            exact = bool(found)
+            exact = bool(refused_texts)
             self._collector.report_finding(
                 "VALUE_NOT_ALLOWED",
                 node,
-                documents(iter(found[:_TRIED])) if exact else self._collector.documents_in_styles(node.root),
+                documents(iter(refused_texts[:_TRIED])) if exact else self._collector.documents_in_styles(node.root),
                 exact=exact,
                 path=path,
                 reader=_describe_type(reader),
                 writer=_describe_type(writer),
-                why=_explain_refusal(found, writer, reader),
+                why=_explain_refusal(refused_texts, writer, reader),
                 fix="Allow every value that was allowed before.",
             )
         wanted = None if reader_declaration is None else reader_declaration.fixed
@@ -119,10 +119,10 @@ class ValueConstraintChecker:
         key = (id(writer), id(reader))
         if key not in self._known:
             proof = compare_simple_types(writer, reader, self._budget)
-            found = (
+            refused_texts = (
                 () if proof.holds else tuple(islice(_refused_texts(writer, reader, proof.hints, self._budget), _TRIED))
             )
-            self._known[key] = proof.holds, found
+            self._known[key] = proof.holds, refused_texts
         return self._known[key]
 
     @staticmethod
@@ -174,9 +174,9 @@ def _has_only_value(fixed: str | None, writer: Any, wanted: str, reader: Any) ->
     return all(accepts_text(reader, text) and reader.decode(text) == value for text in texts)
 
 
-def _explain_refusal(found: tuple[str, ...], writer: Any, reader: Any) -> str:
-    if found:
-        text = repr(found[0][:60])
+def _explain_refusal(witness: tuple[str, ...], writer: Any, reader: Any) -> str:
+    if witness:
+        text = repr(witness[0][:60])
         return f"{text} is {_describe_type(writer)} for the writer, not {_describe_type(reader)} for the reader."
     return f"Not every value of {_describe_type(writer)} is sure to be one of {_describe_type(reader)}."
 

@@ -93,23 +93,25 @@ class DocumentBuilder:
         self._size += 1
         if self._size > MAX_CHILDREN:
             raise NoDocument
-        made = etree.Element(name)
+        element = etree.Element(name)
         if declaration is not None and declaration.type is not kind and kind.name:
-            made = _element_with_type(name, kind)
-        self._set_attributes(made, kind, content, style)
+            element = _element_with_type(name, kind)
+        self._set_attributes(element, kind, content, style)
         simple = simple_content(kind)
         if content.text is not None:
-            made.text = content.text
+            element.text = content.text
         elif simple is not None and content.children is None:
-            made.text = self._make_text(declaration, simple)
+            element.text = self._make_text(declaration, simple)
         if content.children is not None:
-            made.extend(content.children)
+            element.extend(content.children)
         elif simple is None:
             for leaf in self._choose_word(kind, style if level < _RICH_DEPTH else MINIMAL, depth):
-                made.append(self._build_child(leaf, style, depth - 1, level + 1))
-        return made
+                element.append(self._build_child(leaf, style, depth - 1, level + 1))
+        return element
 
-    def _set_attributes(self, made: etree._Element, kind: Any, content: ElementContent, style: InstanceStyle) -> None:
+    def _set_attributes(
+        self, xml_element: etree._Element, kind: Any, content: ElementContent, style: InstanceStyle
+    ) -> None:
         extra = dict(content.extra)
         for name, attribute in _attributes_of(kind).items():
             if name is None or name in extra or attribute.use == "prohibited":
@@ -118,10 +120,10 @@ class DocumentBuilder:
                 value = attribute.fixed if attribute.fixed is not None else self.sample_value(attribute.type)
                 if value is None:
                     raise NoDocument
-                made.set(name, value)
+                xml_element.set(name, value)
         for name, value in extra.items():
             if value is not None:
-                made.set(name, value)
+                xml_element.set(name, value)
 
     def _make_text(self, declaration: Any | None, kind: Any) -> str:
         if declaration is not None and declaration.fixed is not None:
@@ -253,10 +255,10 @@ class DocumentBuilder:
     def particles_around(self, kind: Any, target: Particle) -> tuple[list[Particle], list[Particle]]:
         """Return particles before and after target in a short word of the type. Raises `NoDocument`."""
         words = _Words(lambda leaf: self._can_leaf(leaf, MAX_DEPTH), 0)
-        found = words.word_through(self._side.content_term(kind), target)
-        if found is None:
+        halves = words.word_through(self._side.content_term(kind), target)
+        if halves is None:
             raise NoDocument
-        return found
+        return halves
 
     def shortest_rest(self, term: Term) -> list[Particle]:
         """Return a short word of a term. Raises `NoDocument`."""
@@ -267,9 +269,9 @@ def _element_with_type(name: str, kind: Any) -> etree._Element:
     """Return an element with `xsi:type`."""
     space, _, local = kind.name.rpartition("}")
     prefixes = {"xsi": XSI, **({"t": space.lstrip("{")} if space else {})}
-    made = etree.Element(name, nsmap=prefixes)
-    made.set(f"{{{XSI}}}type", f"t:{local}" if space else local)
-    return made
+    element = etree.Element(name, nsmap=prefixes)
+    element.set(f"{{{XSI}}}type", f"t:{local}" if space else local)
+    return element
 
 
 def simple_content(kind: Any) -> Any | None:
@@ -347,13 +349,13 @@ class _Words:
                 return self._word_through_sequence(term, target)
             case "choice":
                 return next(
-                    (found for part in term.parts if (found := self.word_through(part, target)) is not None), None
+                    (halves for part in term.parts if (halves := self.word_through(part, target)) is not None), None
                 )
             case "repeat":
-                found = self.word_through(term.parts[0], target)
+                halves = self.word_through(term.parts[0], target)
                 low = term.bounds[0][0]
-                more = self._repeat_word(term.parts[0], low - 1, low - 1) if found is not None and low > 1 else []
-                return None if found is None else (found[0], found[1] + more)
+                more = self._repeat_word(term.parts[0], low - 1, low - 1) if halves is not None and low > 1 else []
+                return None if halves is None else (halves[0], halves[1] + more)
             case "all":
                 return self._word_through_all(term, target)
             case "open":
@@ -366,20 +368,20 @@ class _Words:
         before: list[Particle] = []
         while term.kind == "seq":
             head, tail = term.parts
-            found = self.word_through(head, target)
-            if found is not None:
-                return before + found[0], found[1] + self.shortest_word(tail)
+            halves = self.word_through(head, target)
+            if halves is not None:
+                return before + halves[0], halves[1] + self.shortest_word(tail)
             before += self.shortest_word(head)
             term = tail
-        found = self.word_through(term, target)
-        return None if found is None else (before + found[0], found[1])
+        halves = self.word_through(term, target)
+        return None if halves is None else (before + halves[0], halves[1])
 
     def _word_through_all(self, term: Term, target: Particle) -> tuple[list[Particle], list[Particle]] | None:
         members = list(zip(term.parts, term.bounds, strict=True))
         for index, (part, (low, _)) in enumerate(members):
-            found = self.word_through(part, target)
-            if found is not None:
+            halves = self.word_through(part, target)
+            if halves is not None:
                 others = [*members[:index], *members[index + 1 :], (part, (max(low - 1, 0), None))]
                 rest = [leaf for other, bounds in others for leaf in self._repeat_word(other, bounds[0], bounds[0])]
-                return found[0], found[1] + rest
+                return halves[0], halves[1] + rest
         return None

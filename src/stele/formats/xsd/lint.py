@@ -71,8 +71,8 @@ def _check_document(notes: LintReport, root: etree._Element, quiet: frozenset[st
     elif root.get("elementFormDefault") != "qualified" and next(_local_elements(root), None) is not None:
         why = "Local elements are in no namespace, global ones in the target namespace: documents have to mix both."
         fix = 'Add elementFormDefault="qualified".'
-        shown = root.get("elementFormDefault", "unqualified")
-        notes.add_finding("ELEMENT_FORM", "/", why, fix, shown=shown, ignored=quiet)
+        current = root.get("elementFormDefault", "unqualified")
+        notes.add_finding("ELEMENT_FORM", "/", why, fix, current=current, ignored=quiet)
 
 
 def _local_elements(root: etree._Element) -> Iterator[etree._Element]:
@@ -122,12 +122,12 @@ def _check_wildcard(notes: LintReport, place: _LintedDeclaration) -> None:
     spaces = node.get("namespace", "##any")
     lenient = node.get("processContents", "strict") != "strict"
     if many and lenient and spaces == "##any" and not node.get("notNamespace"):
-        shown = f"{node.tag.rpartition('}')[2]} {spaces} {node.get('processContents')}"
+        current = f"{node.tag.rpartition('}')[2]} {spaces} {node.get('processContents')}"
         why = (
             "The wildcard takes any number of things from anywhere, declared or not: the schema promises nothing here."
         )
         fix = 'Limit it: namespace="##other", a maxOccurs, or processContents="strict".'
-        notes.add_finding("WILDCARD_LIMITED", place.path, why, fix, shown=shown, ignored=place.ignored)
+        notes.add_finding("WILDCARD_LIMITED", place.path, why, fix, current=current, ignored=place.ignored)
 
 
 # --- notes of the author --------------------------------------------------------------------------------------------

@@ -61,20 +61,20 @@ _USUAL: Final = {
 
 def build_outline(parsed: ParsedXsd) -> list[OutlineNode]:
     """Return the document, then its declarations with all that is inside them, in the order of the text."""
-    made = _Outliner()
+    outliner = _Outliner()
     with parsed.lock:
-        made.add_schema(parsed.root)
-    return made.outline.nodes
+        outliner.add_schema(parsed.root)
+    return outliner.outline.nodes
 
 
 def locate_declarations(parsed: ParsedXsd, text: bytes) -> dict[str, SourcePosition]:
     """Return where the declarations of the outline stand in the text, by path."""
-    made = _Outliner()
+    outliner = _Outliner()
     starts = list_element_starts(text)
     with parsed.lock:
-        made.add_schema(parsed.root)
+        outliner.add_schema(parsed.root)
         numbers = {element: number for number, element in enumerate(parsed.root.iter("*"))}
-        return {path: SourcePosition(*starts[numbers[element]]) for path, element in made.elements.items()}
+        return {path: SourcePosition(*starts[numbers[element]]) for path, element in outliner.elements.items()}
 
 
 def build_locator(parsed: ParsedXsd) -> Callable[[str], OutlineLocation | None]:
@@ -88,10 +88,10 @@ def build_locator(parsed: ParsedXsd) -> Callable[[str], OutlineLocation | None]:
     def locate(path: str) -> OutlineLocation | None:
         here = SCHEMA
         for step in path.strip("/").split("/"):
-            found = _find_below(here, step, uses)
-            if found is None:
+            child = _find_below(here, step, uses)
+            if child is None:
                 return OutlineLocation(here, partial=True)
-            here = found
+            here = child
         return OutlineLocation(here)
 
     return locate
@@ -102,9 +102,9 @@ def _find_below(path: str, step: str, uses: dict[str, tuple[str, ...]]) -> str |
     waiting, seen = deque([path]), {path}
     while waiting:
         current = waiting.popleft()
-        found = f"{current.rstrip('/')}/{step}"
-        if found in uses:
-            return found
+        candidate = f"{current.rstrip('/')}/{step}"
+        if candidate in uses:
+            return candidate
         for other in uses.get(current, ()):
             if other not in seen:
                 seen.add(other)
@@ -155,10 +155,10 @@ class _Outliner:
         self.elements: dict[str, etree._Element] = {}
 
     def add_schema(self, root: etree._Element) -> None:
-        made = _Declaration(root)
-        made.take_attributes(root)
-        self._gather_annotations(root, made)
-        self.elements[self.outline.add_node(SCHEMA, "schema", made.attributes)] = root
+        declaration = _Declaration(root)
+        declaration.take_attributes(root)
+        self._gather_annotations(root, declaration)
+        self.elements[self.outline.add_node(SCHEMA, "schema", declaration.attributes)] = root
         counts: defaultdict[str, int] = defaultdict(int)
         for element in self.outline.until_full(_child_elements(root)):
             self._add_declaration(element, SCHEMA, "", counts)
@@ -170,24 +170,24 @@ class _Outliner:
         kind = _element_kind(element)
         if kind == "annotation":
             return
-        made = _Declaration(element)
+        declaration = _Declaration(element)
         if inside:
-            made.add_text("in", inside)
-        made.take_attributes(element)
-        self._gather_parts(element, made)
+            declaration.add_text("in", inside)
+        declaration.take_attributes(element)
+        self._gather_parts(element, declaration)
         name = (element.get("name") or element.get("ref", "").rpartition(":")[2]).strip()
         path = self.outline.add_node(
             f"{parent.rstrip('/')}/{_path_step(element, kind, name, counts)}",
             kind,
-            made.attributes,
+            declaration.attributes,
             parent=parent,
             name=name or element.get("value", "") if kind not in _GROUPS else "",
             ordered=kind in ("element", "any") or kind in _GROUPS,
-            uses=made.uses,
+            uses=declaration.uses,
         )
         self.elements[path] = element
         below: defaultdict[str, int] = defaultdict(int)
-        for member, group in self.outline.until_full(made.members):
+        for member, group in self.outline.until_full(declaration.members):
             if _element_kind(member) in _GROUPS:
                 self._add_group(member, path, group, below)
             else:
@@ -196,13 +196,15 @@ class _Outliner:
     def _add_group(self, element: etree._Element, owner: str, inside: str, counts: defaultdict[str, int]) -> None:
         """A model group inside another one; what is in it belongs to the same declaration, and says in which group."""
         kind = _element_kind(element)
-        made = _Declaration(element)
+        declaration = _Declaration(element)
         if inside:
-            made.add_text("in", inside)
-        made.take_attributes(element)
-        self._gather_annotations(element, made)
+            declaration.add_text("in", inside)
+        declaration.take_attributes(element)
+        self._gather_annotations(element, declaration)
         step = _path_step(element, kind, "", counts)
-        path = self.outline.add_node(f"{owner}/{step}", "model group", made.attributes, parent=owner, ordered=True)
+        path = self.outline.add_node(
+            f"{owner}/{step}", "model group", declaration.attributes, parent=owner, ordered=True
+        )
         self.elements[path] = element
         for member in self.outline.until_full(_child_elements(element)):
             if _element_kind(member) in _GROUPS:
@@ -212,48 +214,50 @@ class _Outliner:
 
     # --- what belongs to one declaration ----------------------------------------------------------------------------
 
-    def _gather_parts(self, element: etree._Element, made: _Declaration) -> None:
+    def _gather_parts(self, element: etree._Element, declaration: _Declaration) -> None:
         """Read what is inside a declaration into it, except for members, which get nodes of their own."""
-        self._gather_annotations(element, made)
+        self._gather_annotations(element, declaration)
         for inner in _child_elements(element):
             kind = _element_kind(inner)
             if kind in _WRAPPERS or (kind in _TYPES and _element_kind(element) not in _LINKS):
-                made.take_attributes(inner, "type ")
-                self._gather_parts(inner, made)
+                declaration.take_attributes(inner, "type ")
+                self._gather_parts(inner, declaration)
             elif kind in _DERIVED:
-                made.add_text("derivation", kind)
-                made.take_attributes(inner)
-                self._gather_parts(inner, made)
+                declaration.add_text("derivation", kind)
+                declaration.take_attributes(inner)
+                self._gather_parts(inner, declaration)
             elif kind in ("list", "union"):
-                made.add_text("variety", kind)
-                made.take_attributes(inner)
-                made.members += [
+                declaration.add_text("variety", kind)
+                declaration.take_attributes(inner)
+                declaration.members += [
                     (member, "") for member in _child_elements(inner) if _element_kind(member) == "simpleType"
                 ]
             elif kind in _GROUPS:
-                self._gather_content(inner, made)
+                self._gather_content(inner, declaration)
             elif kind in _FACETS or kind == "pattern":
                 fixed = " (fixed)" if inner.get("fixed") in ("true", "1") else ""
-                made.add_text(kind, inner.get("value", "") + fixed)
+                declaration.add_text(kind, inner.get("value", "") + fixed)
             elif kind in ("selector", "field"):
-                made.add_text(kind, inner.get("xpath", ""))
+                declaration.add_text(kind, inner.get("xpath", ""))
             elif kind != "annotation":
-                made.members.append((inner, ""))
+                declaration.members.append((inner, ""))
 
-    def _gather_content(self, group: etree._Element, made: _Declaration) -> None:
+    def _gather_content(self, group: etree._Element, declaration: _Declaration) -> None:
         """The outermost model group of a declaration, told by its attribute `content`."""
         bounds = [f"{word} {group.get(word)}" for word in ("minOccurs", "maxOccurs") if group.get(word, "1") != "1"]
-        made.add_text("content", " ".join([_element_kind(group), *bounds]))
-        self._gather_annotations(group, made)
-        made.members += [(member, "") for member in _child_elements(group) if _element_kind(member) != "annotation"]
+        declaration.add_text("content", " ".join([_element_kind(group), *bounds]))
+        self._gather_annotations(group, declaration)
+        declaration.members += [
+            (member, "") for member in _child_elements(group) if _element_kind(member) != "annotation"
+        ]
 
-    def _gather_annotations(self, element: etree._Element, made: _Declaration) -> None:
+    def _gather_annotations(self, element: etree._Element, declaration: _Declaration) -> None:
         """The annotations of an element."""
         for note in element.iterchildren(f"{_XS}annotation"):
             for part in note.iterchildren(f"{_XS}documentation", f"{_XS}appinfo"):
                 text = " ".join("".join(str(piece) for piece in part.itertext()).split())
                 if text:
-                    made.add_text(_element_kind(part), text)
+                    declaration.add_text(_element_kind(part), text)
 
 
 def _child_elements(element: etree._Element) -> Iterator[etree._Element]:
@@ -303,19 +307,19 @@ def list_fields(parsed: ParsedXsd) -> list[Field]:
     Repeated elements end in `[]`, attributes start with `@`; a type inside itself is not entered again.
     """
     side = SchemaSide(parsed.model, Algebra(), strict=False)
-    found: dict[str, Field] = {}
+    fields: dict[str, Field] = {}
     with parsed.lock:
         stack = [
             (local_name(name), element, frozenset[int]()) for name, element in reversed(list(side.elements.items()))
         ]
-        while stack and len(found) < MAX_FIELDS:
+        while stack and len(fields) < MAX_FIELDS:
             path, element, above = stack.pop()
             kind = element.type
             default, doc = _default_json(element), documentation_text(element)
             optional = (
                 True if element.nillable or element.min_occurs == 0 else None
             )  # a choice around it may leave it out
-            found.setdefault(path, Field(path, type_word(kind), default, doc, optional))
+            fields.setdefault(path, Field(path, type_word(kind), default, doc, optional))
             if isinstance(kind, XsdSimpleType) or id(kind) in above or len(above) > _MAX_DEPTH:
                 continue
             for name, use in kind.attributes.items():
@@ -323,10 +327,10 @@ def list_fields(parsed: ParsedXsd) -> list[Field]:
                     inner = f"{path}.@{local_name(name)}"
                     word = type_word(use.type)
                     default, doc = _default_json(use), documentation_text(use)
-                    found.setdefault(inner, Field(inner, word, default, doc, use.use != "required"))
+                    fields.setdefault(inner, Field(inner, word, default, doc, use.use != "required"))
             below = [(f"{path}.{name}", child, above | {id(kind)}) for name, child in _fields_inside(side, kind)]
             stack.extend(reversed(below))
-    return list(found.values())[:MAX_FIELDS]
+    return list(fields.values())[:MAX_FIELDS]
 
 
 def _fields_inside(side: SchemaSide, kind: Any) -> Iterator[tuple[str, XsdElement]]:

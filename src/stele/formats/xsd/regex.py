@@ -67,10 +67,10 @@ def escape_set(letter: str) -> CharSet:
 def property_set(name: str) -> CharSet:
     """Return the set of a Unicode category (`Lu`) or block (`IsGreek`). Raises KeyError when there is none."""
     try:
-        found = unicode_subset(name) if name.startswith("Is") else unicode_category(name)
+        subset = unicode_subset(name) if name.startswith("Is") else unicode_category(name)
     except (RegexError, KeyError):
         raise KeyError(name) from None
-    return _from_codepoints(found.codepoints) & XML_CHARS
+    return _from_codepoints(subset.codepoints) & XML_CHARS
 
 
 _CHAR_STEPS: Final = 3
@@ -108,10 +108,10 @@ class _Parser(PatternParser[Term]):
             raise self._syntax_error(f"a misplaced {char}")
         return self._set_term(charset_of_text(char))
 
-    def _set_term(self, found: CharSet) -> Term:
-        self._algebra.budget.spend_steps(charset_steps(found))
-        found = found & XML_CHARS
-        return self._algebra.make_leaf(found) if found else self._algebra.never
+    def _set_term(self, chars: CharSet) -> Term:
+        self._algebra.budget.spend_steps(charset_steps(chars))
+        chars = chars & XML_CHARS
+        return self._algebra.make_leaf(chars) if chars else self._algebra.never
 
     def _parse_escape(self) -> CharSet:
         char = self._next_char()
@@ -126,12 +126,12 @@ class _Parser(PatternParser[Term]):
                 raise self._syntax_error("a missing }")
             self._at = end + 1
             try:
-                found = property_set(name)
+                charset = property_set(name)
             except KeyError:
                 if self._version == "1.0" or not name.startswith("Is"):
                     raise self._syntax_error(f"an unknown category or block {name[:40]!r}") from None
                 return XML_CHARS  # XSD 1.1: an unknown block matches everything
-            return found if char == "p" else XML_CHARS - found
+            return charset if char == "p" else XML_CHARS - charset
         raise self._syntax_error(f"an unknown escape \\{char}")
 
     def _parse_class(self) -> CharSet:
@@ -139,7 +139,7 @@ class _Parser(PatternParser[Term]):
         self._enter_nesting()
         negated = self._peek() == "^"
         self._at += negated
-        found = CharSet(())
+        charset = CharSet(())
         first = True
         while True:
             char = self._next_char()
@@ -151,12 +151,12 @@ class _Parser(PatternParser[Term]):
                 if self._next_char() != "]":
                     raise self._syntax_error("something after a subtracted class")
                 self._depth -= 1
-                return (XML_CHARS - found if negated else found) - taken
-            found = found | self._parse_class_member(char)
-            self._algebra.budget.spend_steps(charset_steps(found))
+                return (XML_CHARS - charset if negated else charset) - taken
+            charset = charset | self._parse_class_member(char)
+            self._algebra.budget.spend_steps(charset_steps(charset))
             first = False
         self._depth -= 1
-        return XML_CHARS - found if negated else found
+        return XML_CHARS - charset if negated else charset
 
     def _parse_class_member(self, char: str) -> CharSet:
         if char in "[]":

@@ -68,11 +68,11 @@ class SimpleTypeBudget:
     def paid_algebra(self) -> Iterator[Algebra]:
         """Yield an algebra over characters whose steps are paid from the budget."""
         steps = max(0, min(MAX_STEPS, self.left * _STEPS_IN_UNIT))
-        made = make_algebra(steps)
+        algebra = make_algebra(steps)
         try:
-            yield made
+            yield algebra
         finally:
-            self.try_spend(1 + (steps - made.budget.left) // _STEPS_IN_UNIT)
+            self.try_spend(1 + (steps - algebra.budget.left) // _STEPS_IN_UNIT)
 
 
 _MAX_VALUES: Final = 1_000

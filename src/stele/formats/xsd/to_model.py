@@ -208,10 +208,10 @@ def _substitution_options(item: Any) -> dict[str, Any]:
     return options
 
 
-def _merge_occurrences(found: list[Occurrence]) -> list[Occurrence]:
+def _merge_occurrences(occurrences: list[Occurrence]) -> list[Occurrence]:
     """Return each name once; an element in several places may occur more than once."""
     merged: dict[str, Occurrence] = {}
-    for one in found:
+    for one in occurrences:
         other = merged.get(one.name)
         merged[one.name] = (
             one
@@ -237,14 +237,14 @@ def to_model(parsed: ParsedXsd, element: str = "") -> tuple[Model, list[Loss]]:
     with parsed.lock:
         elements = parsed.model.maps.elements
         wanted = element or parsed.type_name
-        found = elements.get(wanted)
-        if found is None and element:
-            found = next((one for name, one in elements.items() if local_name(name) == element), None)
-        if found is None:
+        root = elements.get(wanted)
+        if root is None and element:
+            root = next((one for name, one in elements.items() if local_name(name) == element), None)
+        if root is None:
             if element:
                 raise InvalidRequest(f"the schema has no global element {element!r}")
             raise CannotConvert("the schema declares no global element, so it has no documents")
-        return _ModelBuilder(parsed).build_model(found)
+        return _ModelBuilder(parsed).build_model(root)
 
 
 class _ModelBuilder:
@@ -281,12 +281,12 @@ class _ModelBuilder:
 
     def _free_name(self, wanted: str) -> str:
         """Return a full name that is free, and claim it."""
-        made = wanted
-        while made in self._taken:
+        name = wanted
+        while name in self._taken:
             self._counts[wanted] = self._counts.get(wanted, 1) + 1
-            made = f"{wanted}_{self._counts[wanted]}"
-        self._taken.add(made)
-        return made
+            name = f"{wanted}_{self._counts[wanted]}"
+        self._taken.add(name)
+        return name
 
     # --- types ------------------------------------------------------------------------------------------------------
 
@@ -337,16 +337,18 @@ class _ModelBuilder:
                 groups[occurrence.group] = (*groups.get(occurrence.group, ()), field.name)
         attributes = [self._attribute_field(use, path, name, names) for use in self._attribute_uses(kind).values()]
         if attributes:
-            shown = ", ".join(field.name for field in attributes[:5])
+            attribute_names = ", ".join(field.name for field in attributes[:5])
             self._add_loss(
-                at, "ATTRIBUTE", f"Nothing says which fields stand in attributes and not in elements: {shown}."
+                at,
+                "ATTRIBUTE",
+                f"Nothing says which fields stand in attributes and not in elements: {attribute_names}.",
             )
         if None in kind.attributes:
             self._add_loss(at, "ANY", "Other attributes are allowed here; they have no place.", data=True)
         if isinstance(kind.content, XsdSimpleType):
             text = self._simple.convert_type(kind.content, f"{path}value", f"{name}.Value")
-            made = self._unique_name("value", names)
-            fields.append(RecordField(made, text, constraints=self._simple.json_constraints(kind.content)))
+            field_name = self._unique_name("value", names)
+            fields.append(RecordField(field_name, text, constraints=self._simple.json_constraints(kind.content)))
         elif kind.mixed:
             self._add_loss(at, "MIXED", "Text between the elements has no place.", data=True)
         for test in getattr(kind, "assertions", ()):
@@ -359,11 +361,11 @@ class _ModelBuilder:
 
     def _child_field(self, occurrence: Occurrence, path: str, owner: str, names: set[str]) -> RecordField:
         element = occurrence.element
-        made = self._unique_name(local_name(occurrence.name), names)
-        at = f"{path}{made}"
+        field_name = self._unique_name(local_name(occurrence.name), names)
+        at = f"{path}{field_name}"
         self._add_declaration_losses(element, at)
         inner = f"{at}[]" if occurrence.many else at
-        kind = self._convert_type(element.type, inner, f"{owner}.{made[:1].upper()}{made[1:]}")
+        kind = self._convert_type(element.type, inner, f"{owner}.{field_name[:1].upper()}{field_name[1:]}")
         constraints = self._simple.json_constraints(element.type) if isinstance(element.type, XsdSimpleType) else {}
         nullable = bool(element.nillable)
         if occurrence.many:
@@ -372,7 +374,7 @@ class _ModelBuilder:
             bounds = {"minItems": occurrence.low, "maxItems": occurrence.high}
             constraints = {word: bound for word, bound in bounds.items() if bound}
             return RecordField(
-                made,
+                field_name,
                 Array(kind, nullable),
                 required=occurrence.required,
                 doc=documentation_text(element),
@@ -383,7 +385,7 @@ class _ModelBuilder:
             self._add_loss(at, "DEFAULT", "In XML an empty element takes the default, not one that is left out.")
         constraints = self._with_fixed_value(element, constraints, default)
         return RecordField(
-            made,
+            field_name,
             kind,
             nullable=nullable,
             required=occurrence.required,
@@ -393,16 +395,16 @@ class _ModelBuilder:
         )
 
     def _attribute_field(self, use: Any, path: str, owner: str, names: set[str]) -> RecordField:
-        made = self._unique_name(local_name(use.name), names)
-        at = f"{path}{made}"
+        field_name = self._unique_name(local_name(use.name), names)
+        at = f"{path}{field_name}"
         default = self._default_value(use, at)
         constraints = self._with_fixed_value(use, self._simple.json_constraints(use.type), default)
         kind = self._simple.convert_type(
-            use.type, at, self._full_name(use.type, f"{owner}.{made[:1].upper()}{made[1:]}")
+            use.type, at, self._full_name(use.type, f"{owner}.{field_name[:1].upper()}{field_name[1:]}")
         )
         required = use.use == "required"
         return RecordField(
-            made, kind, required=required, default=default, doc=documentation_text(use), constraints=constraints
+            field_name, kind, required=required, default=default, doc=documentation_text(use), constraints=constraints
         )
 
     @staticmethod
@@ -422,12 +424,12 @@ class _ModelBuilder:
 
     @staticmethod
     def _unique_name(wanted: str, names: set[str]) -> str:
-        made, count = wanted, 1
-        while made in names:
+        name, count = wanted, 1
+        while name in names:
             count += 1
-            made = f"{wanted}_{count}"
-        names.add(made)
-        return made
+            name = f"{wanted}_{count}"
+        names.add(name)
+        return name
 
     def _add_declaration_losses(self, element: Any, path: str) -> None:
         """Report what a declaration says beside its type."""
@@ -605,19 +607,19 @@ class SimpleTypeConverter:
     def json_constraints(self, kind: Any) -> dict[str, Any]:
         """Return the facets of a simple type as keywords of JSON Schema."""
         shape = shape_of(kind)
-        made: dict[str, Any] = {}
+        constraints: dict[str, Any] = {}
         low, high = shape.lengths
         if shape.variety == "list":
-            made = {"minItems": low, "maxItems": high}
+            constraints = {"minItems": low, "maxItems": high}
         elif shape.variety == "atomic" and shape.base in TEXTUAL and not shape.enumeration:
-            made = {"minLength": low, "maxLength": high, "pattern": _json_pattern(shape)}
+            constraints = {"minLength": low, "maxLength": high, "pattern": _json_pattern(shape)}
         elif shape.base == "anyURI":
-            made = {"minLength": low, "maxLength": high, "format": "uri-reference"}
+            constraints = {"minLength": low, "maxLength": high, "format": "uri-reference"}
         elif shape.is_integral or shape.base in {"decimal", "float", "double"}:
-            made = _bound_constraints(shape)
+            constraints = _bound_constraints(shape)
             listed = [self.json_value(kind, text) for text in shape.enumeration or ()]
-            made["enum"] = None if ABSENT in listed else listed or None
-        return {word: value for word, value in made.items() if value is not None}
+            constraints["enum"] = None if ABSENT in listed else listed or None
+        return {word: value for word, value in constraints.items() if value is not None}
 
     def json_value(self, kind: Any, text: str) -> Any:
         """Return a text of a simple type as a JSON value; ABSENT where it has none."""
@@ -644,7 +646,7 @@ class SimpleTypeConverter:
 
 def _bound_constraints(shape: SimpleTypeShape) -> dict[str, Any]:
     """Return least and greatest value, beyond what the width of the type says."""
-    made: dict[str, Any] = {}
+    constraints: dict[str, Any] = {}
     own = INTEGERS.get(shape.base, (None, None))
     ends = value_interval(shape._replace(digits=(None, None)) if shape.base == "decimal" else shape)
     for end, word, width in zip(ends, ("Minimum", "Maximum"), own, strict=True):
@@ -653,8 +655,8 @@ def _bound_constraints(shape: SimpleTypeShape) -> dict[str, Any]:
         value = _json_number(end.value)
         if value is None or (shape.base in _WIDTHS and not end.exclusive and value == width):
             continue
-        made[f"exclusive{word}" if end.exclusive else word.lower()] = value
-    return made
+        constraints[f"exclusive{word}" if end.exclusive else word.lower()] = value
+    return constraints
 
 
 def _json_number(value: Number) -> int | float | None:

@@ -181,16 +181,16 @@ class OfflineLoader(SchemaLoader):
             raise self.places.build_unresolved(
                 self._find_twin(schema, element), f"{operation}s {location!r}, which is not among the references"
             )
-        found = self.load_schema(self.places.document_text(root), schema.target_namespace)
-        if found is schema:
+        included_schema = self.load_schema(self.places.document_text(root), schema.target_namespace)
+        if included_schema is schema:
             if operation != "include":
                 schema.parse_error(f"a document cannot {operation} itself", element)
             return
-        schema.includes[location] = found
+        schema.includes[location] = included_schema
         if operation == "redefine":
-            found.redefine = schema
+            included_schema.redefine = schema
         elif operation == "override":
-            found.override = schema
+            included_schema.override = schema
 
     def load_namespace(self, namespace: str, build: bool = True) -> bool:
         """Return whether the namespace is loaded already; nothing is loaded while data is read."""

@@ -97,38 +97,38 @@ class RequestAuthenticator:
         methods = self._find_methods(presented.port)
         if not methods:
             return ANONYMOUS
-        found = find_credentials(presented.headers)
-        if found is None:
+        header = find_credentials(presented.headers)
+        if header is None:
             return self._find_without_credentials(methods, presented)
-        known = self.find_known_principal(found, presented.port)
+        known = self.find_known_principal(header, presented.port)
         if known is not None:
             return known
         if Method.KEYS not in methods:
             return None
-        key = _find_key(parse_credentials(*found))
-        return None if key is None or not self._has_read_all() else self._check_key(found, key)
+        key = _find_key(parse_credentials(*header))
+        return None if key is None or not self._has_read_all() else self._check_key(header, key)
 
     async def authenticate(self, presented: PresentedCredentials) -> Principal:
         """See `Authenticator`."""
         methods = self._find_methods(presented.port)
-        found = find_credentials(presented.headers)
-        if not methods or found is None:
+        header = find_credentials(presented.headers)
+        if not methods or header is None:
             return self._find_without_credentials(methods, presented) if methods else ANONYMOUS
-        given = parse_credentials(*found)
-        key = _find_key(given) if Method.KEYS in methods else None
+        credentials = parse_credentials(*header)
+        key = _find_key(credentials) if Method.KEYS in methods else None
         if key is not None:
             try:
                 await self._registry.fresh_state()
             except StoreError:  # A caller who is known stays known while the store does not answer.
                 if api_keys.find_document(self._registry.state, api_keys.find_key_id(key) or "") is None:
                     raise
-            principal = self._check_key(found, key)
+            principal = self._check_key(header, key)
             if principal is None:
                 raise Unauthenticated("the API key is not valid")
             return principal
-        if (Method.BASIC if isinstance(given, UserPassword) else Method.OIDC) not in methods:
+        if (Method.BASIC if isinstance(credentials, UserPassword) else Method.OIDC) not in methods:
             raise Unauthenticated("the credentials are of a kind that is not accepted here")
-        return (await self._verify_once(self._known.digest_header(found), given, presented.address)).principal
+        return (await self._verify_once(self._known.digest_header(header), credentials, presented.address)).principal
 
     def list_challenges(self, port: int) -> Sequence[bytes]:
         """See `Authenticator`."""
@@ -183,14 +183,14 @@ class RequestAuthenticator:
         self._known.remember(self._known.digest_header(header), verified)
         return principal
 
-    async def _verify_once(self, digest: bytes, given: UserPassword | Token, address: str) -> VerifiedCredentials:
+    async def _verify_once(self, digest: bytes, credentials: UserPassword | Token, address: str) -> VerifiedCredentials:
         """Verify credentials, or wait for who does. Raises `Overloaded` where too many others do, too."""
         verifying = self._verifying.get(digest)
         if verifying is None:
             if self._addresses[address] >= _MOST_PER_ADDRESS:
                 raise Overloaded(f"{_MOST_PER_ADDRESS} other credentials from the same address are being verified")
             self._addresses[address] += 1
-            verifying = self._verifying[digest] = asyncio.create_task(self._verify(given))
+            verifying = self._verifying[digest] = asyncio.create_task(self._verify(credentials))
             verifying.add_done_callback(lambda task: self._note_end(digest, address, task))
         return await asyncio.shield(verifying)
 
@@ -202,26 +202,26 @@ class RequestAuthenticator:
         if not task.cancelled() and task.exception() is None:
             self._known.remember(digest, task.result())
 
-    async def _verify(self, given: UserPassword | Token) -> VerifiedCredentials:
-        if isinstance(given, Token):
+    async def _verify(self, credentials: UserPassword | Token) -> VerifiedCredentials:
+        if isinstance(credentials, Token):
             assert self._tokens is not None
-            token = await self._tokens.verify_token(given.text)
+            token = await self._tokens.verify_token(credentials.text)
             return VerifiedCredentials(token.principal, Method.OIDC, token.expires, proof=token.keys)
         assert self._passwords is not None
         loop = asyncio.get_running_loop()
-        user = await loop.run_in_executor(self._hashing, self._passwords.check_password, given)
+        user = await loop.run_in_executor(self._hashing, self._passwords.check_password, credentials)
         if user is None:
             raise Unauthenticated(REFUSED)
-        principal = Principal(given.user, user.groups, "basic")
-        return VerifiedCredentials(principal, Method.BASIC, float("inf"), given.user, user)
+        principal = Principal(credentials.user, user.groups, "basic")
+        return VerifiedCredentials(principal, Method.BASIC, float("inf"), credentials.user, user)
 
 
-def _find_key(given: UserPassword | Token) -> str | None:
+def _find_key(credentials: UserPassword | Token) -> str | None:
     """Return an API key: as a token, or as the password of its own id."""
-    if isinstance(given, Token):
-        return given.text if api_keys.find_key_id(given.text) is not None else None
-    password = given.password.decode("ascii", "replace")
-    return password if password.isascii() and api_keys.find_key_id(password) == given.user else None
+    if isinstance(credentials, Token):
+        return credentials.text if api_keys.find_key_id(credentials.text) is not None else None
+    password = credentials.password.decode("ascii", "replace")
+    return password if password.isascii() and api_keys.find_key_id(password) == credentials.user else None
 
 
 def open_methods(settings: ServerSettings, ports: Mapping[int, str]) -> AuthenticationMethods | None:

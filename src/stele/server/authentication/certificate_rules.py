@@ -58,48 +58,50 @@ class CertificateRules:
     def _find_name(self, certificate: PeerCertificate) -> str:
         for rule in self._rules:
             for name in [certificate.subject] if rule.is_for_subject else certificate.names:
-                found = _apply_rule(rule, name)
-                if found:
-                    return found
+                principal_name = _apply_rule(rule, name)
+                if principal_name:
+                    return principal_name
         raise Unauthenticated("no rule of mtls_principal_rules says who the client's certificate stands for")
 
 
 def _apply_rule(rule: _Rule, name: str) -> str:
     if rule.pattern is None:
         return name
-    found = rule.pattern.fullmatch(name)
-    if found is None:
+    match = rule.pattern.fullmatch(name)
+    if match is None:
         return ""
-    made = found.expand(rule.replacement)
-    return made.lower() if rule.case == "L" else made.upper() if rule.case == "U" else made
+    principal_name = match.expand(rule.replacement)
+    return (
+        principal_name.lower() if rule.case == "L" else principal_name.upper() if rule.case == "U" else principal_name
+    )
 
 
 def _parse_rules(text: str) -> list[_Rule]:
     rules: list[_Rule] = []
     position = 0
     while position < len(text):
-        found = _RULE.match(text, position)
-        if found is None:
+        match = _RULE.match(text, position)
+        if match is None:
             raise InvalidRequest(
                 f"mtls_principal_rules: {text[position:]!r} is not RULE:pattern/replacement/, SAN:pattern/replacement/"
                 " or DEFAULT"
             )
-        position = found.end()
-        rules.append(_Rule() if found["default"] else _make_rule(found))
+        position = match.end()
+        rules.append(_Rule() if match["default"] else _make_rule(match))
     if not rules:
         raise InvalidRequest("mtls_principal_rules: there is no rule")
     return rules
 
 
-def _make_rule(found: re.Match[str]) -> _Rule:
-    pattern, replacement = found[3].replace(r"\/", "/"), found[4].replace(r"\/", "/")
+def _make_rule(match: re.Match[str]) -> _Rule:
+    pattern, replacement = match[3].replace(r"\/", "/"), match[4].replace(r"\/", "/")
     template = re.sub(r"\$(\d)", r"\\g<\1>", replacement.replace("\\", r"\\"))
     try:
         compiled = re.compile(pattern)
         _check_template(compiled, template)
     except (re.error, IndexError) as error:
-        raise InvalidRequest(f"mtls_principal_rules: {found[0].strip()!r}: {error}") from None
-    return _Rule(found["kind"] == "RULE", compiled, template, found["case"])
+        raise InvalidRequest(f"mtls_principal_rules: {match[0].strip()!r}: {error}") from None
+    return _Rule(match["kind"] == "RULE", compiled, template, match["case"])
 
 
 def _check_template(pattern: re.Pattern[str], template: str) -> None:

@@ -35,13 +35,13 @@ class Token(NamedTuple):
 
 def find_credentials(headers: Headers) -> tuple[bytes, bytes] | None:
     """Return the header with credentials, None if there is none. Raises `Unauthenticated` for several of them."""
-    found = None
+    header = None
     for pair in headers:
         if pair[0] in CREDENTIAL_HEADERS:
-            if found is not None:
+            if header is not None:
                 raise Unauthenticated("the request has credentials twice")
-            found = pair
-    return found
+            header = pair
+    return header
 
 
 def parse_credentials(name: bytes, value: bytes) -> UserPassword | Token:

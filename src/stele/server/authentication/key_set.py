@@ -160,7 +160,7 @@ def read_key_set(document: bytes) -> dict[str, PublicKey]:
         raise InvalidRequest(f"the key set is no JSON object: {error}") from None
     if not isinstance(keys, list):
         raise InvalidRequest("the key set has no list `keys`")
-    found: dict[str, PublicKey] = {}
+    public_keys: dict[str, PublicKey] = {}
     for jwk in keys[:_MOST_KEYS]:
         if not isinstance(jwk, dict) or jwk.get("kty") not in _ALGORITHMS or jwk.get("use", "sig") != "sig":
             continue
@@ -174,8 +174,8 @@ def read_key_set(document: bytes) -> dict[str, PublicKey]:
             if not own.startswith(algorithms):
                 continue
             algorithms = (own,)
-        found[str(jwk.get("kid", ""))] = PublicKey(key, algorithms)
-    return found
+        public_keys[str(jwk.get("kid", ""))] = PublicKey(key, algorithms)
+    return public_keys
 
 
 def _leave_out_private_parts(jwk: JWKDict) -> JWKDict:

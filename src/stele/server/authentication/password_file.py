@@ -131,8 +131,8 @@ def _is_slow_hash(text: str) -> bool:
 
 
 def _parse_pbkdf2(text: str) -> _DerivedKey | None:
-    found = _PBKDF2.fullmatch(bytes.fromhex(text)) if _HEXADECIMAL.fullmatch(text) else None
-    if found is None:
+    match = _PBKDF2.fullmatch(bytes.fromhex(text)) if _HEXADECIMAL.fullmatch(text) else None
+    if match is None:
         return None
-    salt, key = (bytes.fromhex(found[name].decode("ascii")) for name in ("salt", "key"))
-    return _DerivedKey(int(found["iterations"]), salt, key)
+    salt, key = (bytes.fromhex(match[name].decode("ascii")) for name in ("salt", "key"))
+    return _DerivedKey(int(match["iterations"]), salt, key)

@@ -63,13 +63,15 @@ class UserFiles:
                 self._read_again()
         return self._users.get(name)
 
-    def check_password(self, given: UserPassword) -> User | None:
+    def check_password(self, credentials: UserPassword) -> User | None:
         """Return the user whom a name and a password fit, None if they are wrong. Takes a while, in C.
 
         A name that is not in the files costs as much as one that is: the hash of another user is computed for it.
         """
-        own = self.find_user(given.user)
-        fits = verify_password(own.password_hash if own else self._choose_stand_in(given.user), given.password)
+        own = self.find_user(credentials.user)
+        fits = verify_password(
+            own.password_hash if own else self._choose_stand_in(credentials.user), credentials.password
+        )
         return own if fits else None
 
     def _choose_stand_in(self, name: str) -> str:

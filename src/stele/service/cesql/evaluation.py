@@ -46,8 +46,8 @@ def evaluate(node: Expression, event: Event) -> CesqlResult:
                 return CesqlResult(False, text.error)
             return CesqlResult((_compile_pattern(pattern).fullmatch(str(text.value)) is not None) is not is_negated)
         case In(operand, items, is_negated):
-            found = _find_in(evaluate(operand, event), items, event)
-            return found if found.error is not None else CesqlResult(bool(found.value) is not is_negated)
+            result = _find_in(evaluate(operand, event), items, event)
+            return result if result.error is not None else CesqlResult(bool(result.value) is not is_negated)
         case Call(name, arguments):
             return _call_function(name, [evaluate(argument, event) for argument in arguments])
 
@@ -103,10 +103,10 @@ def _find_in(wanted: CesqlResult, items: tuple[Expression, ...], event: Event) -
     if wanted.error is not None:
         return CesqlResult(False, wanted.error)
     for item in items:
-        found = _cast(evaluate(item, event), type(wanted.value))
-        if found.error is not None:
-            return CesqlResult(False, found.error)
-        if found.value == wanted.value:
+        candidate = _cast(evaluate(item, event), type(wanted.value))
+        if candidate.error is not None:
+            return CesqlResult(False, candidate.error)
+        if candidate.value == wanted.value:
             return CesqlResult(True)
     return _FALSE
 

@@ -230,7 +230,7 @@ def _check_attribute(name: str) -> str:
 def _read_string(token: str) -> str:
     """Return the text between quotes; a backslash stays, except before such a quote."""
     quote = token[0]
-    return re.sub(r"\\([\s\S])", lambda found: quote if found[1] == quote else found[0], token[1:-1])
+    return re.sub(r"\\([\s\S])", lambda match: quote if match[1] == quote else match[0], token[1:-1])
 
 
 def _read_integer(token: str) -> Literal:

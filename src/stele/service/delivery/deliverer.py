@@ -130,8 +130,8 @@ class Deliverer:
 
     async def _follow_source(self, source: FollowerSource) -> None:
         """Start a task for each new follower, a new one for each changed one, and end those of the others."""
-        found = self._registry.state.collections.get(source.collection)
-        if found is None or found.revision == self._revisions.get(source.collection):
+        collection = self._registry.state.collections.get(source.collection)
+        if collection is None or collection.revision == self._revisions.get(source.collection):
             return
         items = await collections.read_collection(self._registry, source.collection)
         wanted = {(source.collection, *key): bytes(text) for key, text in items.items()}
@@ -146,7 +146,7 @@ class Deliverer:
             if follower is not None:
                 task = asyncio.create_task(self._run_follower(source, follower))
                 self._running[place] = _Running(text, follower.name, task)
-        self._revisions[source.collection] = found.revision
+        self._revisions[source.collection] = collection.revision
 
     async def _run_follower(self, source: FollowerSource, follower: Follower) -> None:
         try:

@@ -200,17 +200,17 @@ def find_progress(state: State, exporter: StoredExporter) -> ExporterProgress:
         return ExporterProgress(ExporterState.PAUSED if is_paused else ExporterState.STARTING, 0, exporter.ts)
     offset = parse_position(status.position)
     seq = offset.seq if offset.part >= 0 else offset.seq - 1
-    shown, trace = ExporterState.RUNNING, ""
+    exporter_state, trace = ExporterState.RUNNING, ""
     if is_paused:
-        shown = ExporterState.PAUSED
+        exporter_state = ExporterState.PAUSED
     elif status.state is DeliveryState.PAUSED:
-        shown = ExporterState.ERROR
+        exporter_state = ExporterState.ERROR
         trace = f"{status.last_code} {status.last_status or ''} {status.last_detail}".strip()
     elif status.failures:
         trace = f"{status.failures} attempts failed: {status.last_code} {status.last_detail}"
     elif status.dead:
         trace = f"{status.dead} versions were left out, the last one {status.dead_events[-1].subject}"
-    return ExporterProgress(shown, seq, max(status.last_delivery_at, exporter.ts), trace)
+    return ExporterProgress(exporter_state, seq, max(status.last_delivery_at, exporter.ts), trace)
 
 
 # --- managing ---------------------------------------------------------------------------------------------------------
@@ -237,13 +237,13 @@ async def pause_exporter(registry: Registry, name: str, via: str) -> StoredExpor
 
 async def resume_exporter(registry: Registry, name: str, via: str) -> StoredExporter:
     """Let an exporter run on, also one that an error stopped. Raises `ExporterNotFound`."""
-    made = await edit_exporters(
+    exporter = await edit_exporters(
         registry, lambda items: change_state(items, name, ExporterState.STARTING, current_millis()), via
     )
-    status = find_status(registry.state, EXPORTERS, made.status_name)
+    status = find_status(registry.state, EXPORTERS, exporter.status_name)
     if status is not None and status.state is DeliveryState.PAUSED:
-        await set_state(registry, EXPORTERS, made.status_name, status, DeliveryState.ACTIVE)
-    return made
+        await set_state(registry, EXPORTERS, exporter.status_name, status, DeliveryState.ACTIVE)
+    return exporter
 
 
 async def reset_exporter(registry: Registry, name: str, via: str) -> StoredExporter:

@@ -64,8 +64,8 @@ class _Outline(msgspec.Struct):
 async def list_overviews(registry: Registry) -> list[SubscriptionOverview]:
     """Return how far each subscription is, by id."""
     state = await registry.fresh_state()
-    found = collections.items_in(registry, state, COLLECTION)
-    return [_describe(state, name, text) for (name,), text in sorted(found.items())]
+    subscriptions = collections.items_in(registry, state, COLLECTION)
+    return [_describe(state, name, text) for (name,), text in sorted(subscriptions.items())]
 
 
 async def change_state(registry: Registry, name: str, wanted: DeliveryState) -> SubscriptionOverview:

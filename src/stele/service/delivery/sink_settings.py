@@ -206,9 +206,9 @@ def _parse_sink(subscription: Subscription, protocol: _Protocol) -> SinkAddress:
 
 
 def _read_settings(subscription: Subscription, protocol: _Protocol) -> Any:
-    found = {name.lower(): value for name, value in (subscription.settings or {}).items()}
+    settings = {name.lower(): value for name, value in (subscription.settings or {}).items()}
     try:
-        return msgspec.convert(found, protocol.settings)
+        return msgspec.convert(settings, protocol.settings)
     except msgspec.ValidationError as error:
         raise InvalidRequest(f"settings of {_name(subscription)}: {error}") from None
 

@@ -58,10 +58,10 @@ def count_paused(state: State) -> Mapping[str, int]:
     """Return how many followers are paused, by kind."""
     counts: Counter[str] = Counter()
     for collection in (SUBSCRIPTIONS, EXPORTERS):
-        found = state.collections.get(collection)
+        documents = state.collections.get(collection)
         kind = name_kind(collection)
         counts[kind] = 0
-        for (name,) in found.items if found is not None else ():
+        for (name,) in documents.items if documents is not None else ():
             status = store.find_status(state, collection, name)
             counts[kind] += status is not None and status.state is DeliveryState.PAUSED
     return counts

@@ -75,8 +75,8 @@ class DeliveryStatus(msgspec.Struct, frozen=True, omit_defaults=True):
 
     def add_dead_event(self, event: DeadEvent) -> DeliveryStatus:
         """Return the status with one more event that was not taken."""
-        kept = (*self.dead_events, event)[-_MOST_DEAD_LETTERS:]
-        return msgspec.structs.replace(self, dead_events=kept, dead=self.dead + 1)
+        dead_events = (*self.dead_events, event)[-_MOST_DEAD_LETTERS:]
+        return msgspec.structs.replace(self, dead_events=dead_events, dead=self.dead + 1)
 
 
 class Lease(msgspec.Struct, frozen=True):
@@ -92,22 +92,22 @@ _lease_decoder = msgspec.json.Decoder(Lease)
 
 def find_status(state: State, collection: str, name: str) -> DeliveryStatus | None:
     """Return how far a follower is; None where nothing was sent yet."""
-    found = state.collections.get(collection)
-    text = None if found is None else found.items.get((name,))
+    documents = state.collections.get(collection)
+    text = None if documents is None else documents.items.get((name,))
     return None if text is None else _status_decoder.decode(text)
 
 
 def find_lease(state: State, name: str = DELIVERY_LEASE) -> Lease | None:
     """Return which node does something; None where none ever did."""
-    found = state.collections.get(LEASE_COLLECTION)
-    text = None if found is None else found.items.get((name,))
+    collection = state.collections.get(LEASE_COLLECTION)
+    text = None if collection is None else collection.items.get((name,))
     return None if text is None else _lease_decoder.decode(text)
 
 
 def list_leases(state: State) -> dict[str, Lease]:
     """Return all leases by their names."""
-    found = state.collections.get(LEASE_COLLECTION)
-    return {} if found is None else {key[0]: _lease_decoder.decode(text) for key, text in found.items.items()}
+    collection = state.collections.get(LEASE_COLLECTION)
+    return {} if collection is None else {key[0]: _lease_decoder.decode(text) for key, text in collection.items.items()}
 
 
 async def save_status(registry: Registry, collection: str, name: str, status: DeliveryStatus) -> DeliveryStatus:
@@ -152,14 +152,14 @@ async def forget_status(registry: Registry, collection: str, name: str) -> None:
     await collections.edit_collection(registry, collection, change, via=_VIA)
 
 
-async def take_lease(registry: Registry, seen: Lease | None, node: str, name: str = DELIVERY_LEASE) -> bool:
+async def take_lease(registry: Registry, known_lease: Lease | None, node: str, name: str = DELIVERY_LEASE) -> bool:
     """Make a node the one that acts, or go on being it; False when the lease is not the one that was seen."""
 
     def change(items: Items) -> tuple[Changes, bool]:
         text = items.get((name,))
-        if (None if text is None else _lease_decoder.decode(text)) != seen:
+        if (None if text is None else _lease_decoder.decode(text)) != known_lease:
             return {}, False
-        return {(name,): msgspec.json.encode(Lease(node, 1 if seen is None else seen.turn + 1))}, True
+        return {(name,): msgspec.json.encode(Lease(node, 1 if known_lease is None else known_lease.turn + 1))}, True
 
     return await collections.edit_collection(registry, LEASE_COLLECTION, change, via=_VIA)
 

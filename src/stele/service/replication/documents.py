@@ -145,8 +145,8 @@ class Replication(msgspec.Struct, frozen=True):
     def hide_secrets(self) -> Replication:
         """Return what answers show of it."""
         registry = self.registry
-        shown = replace(registry, password=registry.password and HIDDEN, token=registry.token and HIDDEN)
-        return replace(self, registry=shown)
+        redacted_registry = replace(registry, password=registry.password and HIDDEN, token=registry.token and HIDDEN)
+        return replace(self, registry=redacted_registry)
 
 
 class StoredConflict(msgspec.Struct, frozen=True):
@@ -226,15 +226,15 @@ def decode_replication(text: bytes) -> Replication:
 
 def find_status(state: State, name: str) -> ReplicationStatus:
     """Return how far a replication is."""
-    found = state.collections.get(STATUS)
-    text = None if found is None else found.items.get((name,))
+    collection = state.collections.get(STATUS)
+    text = None if collection is None else collection.items.get((name,))
     return ReplicationStatus() if text is None else _status.decode(text)
 
 
 def list_statuses(state: State) -> dict[str, ReplicationStatus]:
     """Return how far each replication is that was ever at work and is there still, by name."""
-    found = state.collections.get(STATUS)
-    return {} if found is None else {key[0]: _status.decode(text) for key, text in found.items.items()}
+    collection = state.collections.get(STATUS)
+    return {} if collection is None else {key[0]: _status.decode(text) for key, text in collection.items.items()}
 
 
 def name_lease(name: str) -> str:

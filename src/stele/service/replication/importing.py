@@ -210,8 +210,8 @@ class _Import:
     async def soft_delete(self, uids: Sequence[str]) -> None:
         """Soft-delete replicas whose originals are."""
         state = await self._registry.fresh_state()
-        found = ((uid, queries.find_version_by_uid(state, int(uid, 16))) for uid in uids)
-        going = [(uid, row) for uid, row in found if row is not None and row.state is VersionState.ACTIVE]
+        replicas = ((uid, queries.find_version_by_uid(state, int(uid, 16))) for uid in uids)
+        going = [(uid, row) for uid, row in replicas if row is not None and row.state is VersionState.ACTIVE]
         # Those that refer to others go first.
         for uid, version in sorted(going, key=lambda pair: -pair[1].seq):
             try:

@@ -78,8 +78,8 @@ async def _read_rows(registry: Registry, state: State, base: str, request: ReadR
     if request.subjects is not None:
         for key in request.subjects:
             registry.access.require(Operation.EXPORT, subject_resource(SubjectKey(*key)))
-        found = [state.find_subject(SubjectKey(*key)) for key in sorted(set(request.subjects))]
-        subjects = [subject for subject in found if subject is not None]
+        candidates = [state.find_subject(SubjectKey(*key)) for key in sorted(set(request.subjects))]
+        subjects = [subject for subject in candidates if subject is not None]
     else:
         whole = REGISTRY_RESOURCE if request.namespace is None else namespace_resource(request.namespace)
         registry.access.require(Operation.EXPORT, whole)

@@ -54,16 +54,16 @@ _brought: Final = msgspec.json.Decoder(BroughtSettings)
 def read_level_settings(registry: Registry, state: State, levels: Sequence[LevelName]) -> list[LevelSettings]:
     """Return the settings of levels. Raises `Forbidden` for one that the caller may not export."""
     brought = collections.items_in(registry, state, BROUGHT)
-    found = []
+    level_settings = []
     for level in levels:
         registry.access.require(Operation.EXPORT, _find_resource(level))
         noted = brought.get(_make_key(level))
         last = None if noted is None else _brought.decode(noted)
         values = print_settings(state.settings_at(SettingsLevel(*level)))
-        found.append(
+        level_settings.append(
             LevelSettings(*level, values, None if last is None else last.values, "" if last is None else last.source)
         )
-    return found
+    return level_settings
 
 
 def _find_resource(level: LevelName) -> Resource:

@@ -173,8 +173,8 @@ class _PartialAggregation(Generic[A]):
         answer = self._aggregator.start_task()
         known: dict[str, A] = {}
         for batch in batches:
-            for name, said in answer(batch).items():
-                known[name] = known[name].merge_with(said) if name in known else said
+            for name, evidence in answer(batch).items():
+                known[name] = known[name].merge_with(evidence) if name in known else evidence
         yield from _encode_results(known)
 
 
@@ -188,8 +188,8 @@ class _FinalAggregation(Generic[A]):
         known: dict[str, A] = {}
         for batch in batches:
             for row in batch.to_pylist():
-                name, said = row["name"], msgspec.msgpack.decode(row["answer"], type=self._answers)
-                known[name] = known[name].merge_with(said) if name in known else said
+                name, evidence = row["name"], msgspec.msgpack.decode(row["answer"], type=self._answers)
+                known[name] = known[name].merge_with(evidence) if name in known else evidence
         yield from _encode_results(known)
 
 
@@ -224,8 +224,8 @@ def limit_kinds(counts: Mapping[str, int], limit: int, rest: str = "other") -> d
     if len(counts) <= limit:
         return dict(counts)
     ranked = sorted((key for key in counts if key != rest), key=lambda key: (-counts[key], key))
-    kept = {key: counts[key] for key in ranked[: limit - 1]}
-    return {**kept, rest: sum(counts.values()) - sum(kept.values())}
+    most_frequent = {key: counts[key] for key in ranked[: limit - 1]}
+    return {**most_frequent, rest: sum(counts.values()) - sum(most_frequent.values())}
 
 
 def least_known(*times: Any) -> Any:

@@ -95,9 +95,9 @@ class AuditScope:
         if isinstance(registry, SchemaSnapshot) or not schema.id:
             return [VersionLocation(schema.subject, schema.version)] if schema.subject else []
         context = split_subject(self.context.subject).context
-        asked = endpoints.versions_of_id(schema.id, subject=qualify_subject("", context) or None, deleted=True)
+        request = endpoints.versions_of_id(schema.id, subject=qualify_subject("", context) or None, deleted=True)
         with suppress(NotFound):
-            places = retry_unavailable(lambda: get_client(registry).send(asked), self.context.patience)
+            places = retry_unavailable(lambda: get_client(registry).send(request), self.context.patience)
             return [VersionLocation(place.subject, place.version) for place in places]
         return []
 

@@ -175,10 +175,10 @@ class _BacktestTask:
                 headers = rows.column(HEADERS) if HEADERS in rows.schema.names else None
                 lost = decoder.decode(raw, headers).is_bad()
         places = rows.column(POSITION).to_pylist() if POSITION in rows.schema.names else [""] * len(raw)
-        shown = zip(places, heads.to_pylist(), sizes.to_pylist(), strict=True)
+        failures = zip(places, heads.to_pylist(), sizes.to_pylist(), strict=True)
         examples = [
             FailingRecord(name, place or "", size, data.hex(), reason, bad)
-            for (place, data, size), reason, bad in zip(shown, why.to_pylist(), lost.to_pylist(), strict=True)
+            for (place, data, size), reason, bad in zip(failures, why.to_pylist(), lost.to_pylist(), strict=True)
         ]
         return msgspec.structs.replace(
             so_far,
@@ -318,21 +318,21 @@ def backtest(
     `JobFailed`, `NotInstalled`.
     """
     require_spark()
-    asked = load_scope(registry, subject, wire=wire, message=message, patience=patience, engine=engine)
-    if not asked.context.subject:
+    scope = load_scope(registry, subject, wire=wire, message=message, patience=patience, engine=engine)
+    if not scope.context.subject:
         raise Invalid("no subject given: name the subject of the proposed schema")
-    proposed = pin_schemas(asked.context.registry, asked.context.subject, schema, patience=patience).reader
+    proposed = pin_schemas(scope.context.registry, scope.context.subject, schema, patience=patience).reader
     fmt = parse_schema(proposed).format
     rules = rulesets.newest_ruleset(fmt, ruleset) if ruleset or fmt.rulesets else ""
-    question = BacktestAggregator(asked.context, proposed, examples)
+    question = BacktestAggregator(scope.context, proposed, examples)
     records = RecordColumn(df, column, headers, position=tuple(position))
     tried = aggregate_records(records, question, sample=sample, seed=seed)
-    return make_backtest(tried, asked, proposed, rules, undecided, sample)
+    return make_backtest(tried, scope, proposed, rules, undecided, sample)
 
 
 def make_backtest(
     tried: Mapping[str, BacktestCounts],
-    asked: AuditScope,
+    scope: AuditScope,
     proposed: ResolvedSchema,
     ruleset: str,
     undecided: WhenUndecided = WhenUndecided.REFUSE,
@@ -347,25 +347,25 @@ def make_backtest(
         for reason, count in reasons.items()
     ]
     return Backtest(
-        subjects=tuple(dict.fromkeys(version.subject for version in asked.versions)),
+        subjects=tuple(dict.fromkeys(version.subject for version in scope.versions)),
         ruleset=ruleset,
         records=sum(trial.records for trial in tried.values()),
         decoded=sum(trial.decoded for trial in tried.values()),
         tombstones=tried.get(NO_ID, BacktestCounts()).nulls,
         sample=sample,
-        comparisons=tuple(_compare_schema(name, it.records, asked, proposed, ruleset, undecided) for name, it in named),
+        comparisons=tuple(_compare_schema(name, it.records, scope, proposed, ruleset, undecided) for name, it in named),
         failures=tuple(sorted(failures, key=lambda it: (-it.records, it.id, it.reason))),
         examples=tuple(example for _, trial in sorted(tried.items()) for example in trial.examples),
     )
 
 
 def _compare_schema(
-    name: str, records: int, asked: AuditScope, proposed: ResolvedSchema, ruleset: str, undecided: WhenUndecided
+    name: str, records: int, scope: AuditScope, proposed: ResolvedSchema, ruleset: str, undecided: WhenUndecided
 ) -> BacktestComparison:
-    schema, note = asked.find_schema(name)
+    schema, note = scope.find_schema(name)
     if schema is None:
         return BacktestComparison(name, (), records, "unknown", note=note)
-    places = tuple(map(str, asked.find_locations(schema)))
+    places = tuple(map(str, scope.find_locations(schema)))
     if schema.schema_type != proposed.schema_type:
         reason = f"it is {schema.schema_type}, the proposed schema is {proposed.schema_type}"
         return BacktestComparison(name, places, records, "incompatible", note=reason)

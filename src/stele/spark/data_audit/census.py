@@ -121,12 +121,12 @@ class Census(msgspec.Struct, frozen=True):
     @property
     def unknown_ids(self) -> list[str]:
         """Ids in the data the registry does not know."""
-        return [seen.id for seen in self.ids if not seen.known]
+        return [usage.id for usage in self.ids if not usage.known]
 
     @property
     def is_clean(self) -> bool:
         """Whether every record has a known id and can be read with its schema."""
-        return not self.unframed and not self.unknown_ids and not any(seen.unreadable for seen in self.ids)
+        return not self.unframed and not self.unknown_ids and not any(usage.unreadable for usage in self.ids)
 
     def report(self) -> AuditReport:
         """Return the answer for people."""
@@ -158,61 +158,61 @@ def census(
     Raises `SubjectNotFound`, `RegistryUnreachable`, `Invalid`, `JobFailed`, `NotInstalled`.
     """
     require_spark()
-    asked = load_scope(registry, subject, wire=wire, message=message, patience=patience, engine=engine)
+    scope = load_scope(registry, subject, wire=wire, message=message, patience=patience, engine=engine)
     records = RecordColumn(df, column, headers, timestamp)
-    return make_census(aggregate_records(records, SchemaStatsAggregator(asked.context, fields=fields)), asked)
+    return make_census(aggregate_records(records, SchemaStatsAggregator(scope.context, fields=fields)), scope)
 
 
-def make_census(seen: Mapping[str, SchemaStats], asked: AuditScope) -> Census:
+def make_census(stats_by_id: Mapping[str, SchemaStats], scope: AuditScope) -> Census:
     """Return the census of what was seen."""
-    lost = seen.get(NO_ID, SchemaStats())
-    named = {name: sighting for name, sighting in seen.items() if name != NO_ID}
+    lost = stats_by_id.get(NO_ID, SchemaStats())
+    named = {name: sighting for name, sighting in stats_by_id.items() if name != NO_ID}
     ids, by_version = [], dict[tuple[str, int], list[SchemaStats]]()
     for name, sighting in sorted(named.items(), key=lambda item: (-item[1].records, item[0])):
-        schema, note = asked.find_schema(name)
-        registered = asked.find_locations(schema) if schema else []
+        schema, note = scope.find_schema(name)
+        registered = scope.find_locations(schema) if schema else []
         for place in registered:
             by_version.setdefault((place.subject, place.version), []).append(sighting)
         ids.append(_make_id_usage(name, sighting, registered, note, schema))
     blind = lost.records + sum(each.records for each, it in zip(named.values(), ids, strict=True) if not it.known)
     return Census(
-        subjects=tuple(dict.fromkeys(version.subject for version in asked.versions)),
-        wire=asked.context.wire.name,
+        subjects=tuple(dict.fromkeys(version.subject for version in scope.versions)),
+        wire=scope.context.wire.name,
         records=lost.records + sum(each.records for each in named.values()),
         tombstones=lost.nulls,
         bytes=lost.bytes + sum(each.bytes for each in named.values()),
         unframed=lost.reasons,
         ids=tuple(ids),
         versions=tuple(
-            _judge_version(it, by_version.get((it.subject, it.version), ()), blind) for it in asked.versions
+            _judge_version(it, by_version.get((it.subject, it.version), ()), blind) for it in scope.versions
         ),
         days=_count_by_day(named),
-        evolutions=asked.load_evolutions(),
+        evolutions=scope.load_evolutions(),
     )
 
 
 def _make_id_usage(
-    name: str, seen: SchemaStats, places: Sequence[VersionLocation], note: str, schema: ResolvedSchema | None
+    name: str, stats: SchemaStats, places: Sequence[VersionLocation], note: str, schema: ResolvedSchema | None
 ) -> IdUsage:
     return IdUsage(
         id=name,
         known=schema is not None,
         places=tuple(map(str, places)),
-        records=seen.records,
-        bytes=seen.bytes,
-        first=format_micros(seen.first),
-        last=format_micros(seen.last),
-        unreadable=seen.reasons,
-        fields=tuple(FieldUsage(path, it.type, it.present, it.slots) for path, it in seen.fields.items()),
-        note=note or seen.note,
+        records=stats.records,
+        bytes=stats.bytes,
+        first=format_micros(stats.first),
+        last=format_micros(stats.last),
+        unreadable=stats.reasons,
+        fields=tuple(FieldUsage(path, it.type, it.present, it.slots) for path, it in stats.fields.items()),
+        note=note or stats.note,
         versions=tuple(places),
         schema_id=schema.id if schema else 0,
     )
 
 
 def _judge_version(version: AuditedVersion, sightings: Sequence[SchemaStats], blind: int) -> DeletableVersion:
-    records = sum(seen.records for seen in sightings)
-    last = format_micros(greatest_known(*(seen.last for seen in sightings)))
+    records = sum(stats.records for stats in sightings)
+    last = format_micros(greatest_known(*(stats.last for stats in sightings)))
     safe = not records and not version.referred_by
     if records:
         why = f"not safe: {pluralize(records, 'record')}{f', last seen {last}' if last else ''}"
@@ -229,17 +229,17 @@ def _judge_version(version: AuditedVersion, sightings: Sequence[SchemaStats], bl
     )
 
 
-def _count_by_day(seen: Mapping[str, SchemaStats]) -> dict[str, dict[str, int]]:
+def _count_by_day(stats_by_id: Mapping[str, SchemaStats]) -> dict[str, dict[str, int]]:
     days: dict[str, dict[str, int]] = {}
-    for name, sighting in seen.items():
+    for name, sighting in stats_by_id.items():
         for day, count in sorted((sighting.days or {}).items()):
             days.setdefault(format_micros(day * 86_400_000_000)[:10], {})[name] = count
     return dict(sorted(days.items()))
 
 
 def _make_report(census: Census) -> AuditReport:
-    whole = {seen.id: seen.records for seen in census.ids}
-    damaged = sum(sum(seen.unreadable.values()) for seen in census.ids)
+    whole = {usage.id: usage.records for usage in census.ids}
+    damaged = sum(sum(usage.unreadable.values()) for usage in census.ids)
     return AuditReport(
         title="Census" + (f" of {', '.join(census.subjects)}" if census.subjects else ""),
         verdict="every record has a known schema and can be read"
@@ -306,7 +306,7 @@ def _label_versions(census: Census) -> dict[str, dict[int, str]]:
 
 
 def _describe_problems(census: Census, damaged: int) -> str:
-    unknown = sum(seen.records for seen in census.ids if not seen.known)
+    unknown = sum(usage.records for usage in census.ids if not usage.known)
     unframed = sum(census.unframed.values())
     parts = [
         f"{pluralize(unknown, 'record')} of unknown schemas" if unknown else "",
@@ -336,34 +336,34 @@ def record_usage(
     """
     if isinstance(registry, SchemaSnapshot):
         raise Invalid("a census cannot be recorded in a snapshot: give a registry")
-    asked = as_picklable(registry)
-    assert not isinstance(asked, SchemaSnapshot)
+    picklable_registry = as_picklable(registry)
+    assert not isinstance(picklable_registry, SchemaSnapshot)
     census = make_census_record(result, counted_at=time.time_ns() // 1_000_000, whole=whole)
     # what answers for the registry on the driver is a whole client, not only what tasks ask of it
-    client = cast("SchemaRegistryClient", get_client(asked))
+    client = cast("SchemaRegistryClient", get_client(picklable_registry))
     return retry_unavailable(lambda: client.record_usage(place, census), patience)
 
 
 def make_census_record(census: Census, *, counted_at: int, whole: bool = True) -> CensusRecord:
     """Return a census as the registry keeps it; counted_at is in milliseconds since 1970 UTC."""
-    rows = tuple(row for seen in census.ids if seen.schema_id for row in _usage_rows(seen))
+    rows = tuple(row for usage in census.ids if usage.schema_id for row in _usage_rows(usage))
     return CensusRecord(counted_at, whole, census.records, rows)
 
 
-def _usage_rows(seen: IdUsage) -> list[VersionUsage]:
+def _usage_rows(usage: IdUsage) -> list[VersionUsage]:
     rows = []
-    for at in seen.versions:
+    for at in usage.versions:
         context, subject = split_subject(at.subject)
         rows.append(
             VersionUsage(
                 subject,
                 at.version,
-                seen.schema_id,
-                seen.records,
+                usage.schema_id,
+                usage.records,
                 namespace=context,
-                bytes=seen.bytes,
-                first_seen=_to_millis(seen.first),
-                last_seen=_to_millis(seen.last),
+                bytes=usage.bytes,
+                first_seen=_to_millis(usage.first),
+                last_seen=_to_millis(usage.last),
             )
         )
     return rows

@@ -353,24 +353,24 @@ class _SchemaStatsTask:
         stats: dict[str, SchemaStats] = {}
         for key in parts.ids.drop_null().unique().to_pylist():
             mine = pc.fill_null(pc.equal(parts.ids, pa.scalar(key, parts.ids.type)), False)
-            seen = _count_records(raw.filter(mine), times.filter(mine))
+            counts = _count_records(raw.filter(mine), times.filter(mine))
             stats[str(key)] = self._decode_records(
-                key, seen, raw.filter(mine), headers.filter(mine) if headers else None
+                key, counts, raw.filter(mine), headers.filter(mine) if headers else None
             )
         lost = pc.and_(raw.is_valid(), parts.ids.is_null())
-        seen = _count_records(raw.filter(lost), times.filter(lost))
+        counts = _count_records(raw.filter(lost), times.filter(lost))
         reasons = limit_kinds(count_values(parts.frame_errors.filter(lost)), MOST_REASONS)
-        stats[NO_ID] = msgspec.structs.replace(seen, reasons=reasons, nulls=raw.null_count)
+        stats[NO_ID] = msgspec.structs.replace(counts, reasons=reasons, nulls=raw.null_count)
         return stats
 
-    def _decode_records(self, key: Any, seen: SchemaStats, raw: Column, headers: Column | None) -> SchemaStats:
+    def _decode_records(self, key: Any, stats: SchemaStats, raw: Column, headers: Column | None) -> SchemaStats:
         """Return what decoding the records of an id shows."""
         decoder, note = self._own.get_decoder(key) if self._question.fields else (None, "")
         if decoder is None:
-            return msgspec.structs.replace(seen, note=note)
+            return msgspec.structs.replace(stats, note=note)
         decoded = decoder.decode(raw, headers)
         return msgspec.structs.replace(
-            seen,
+            stats,
             reasons=limit_kinds(count_values(describe_errors(decoded)), MOST_REASONS),
             fields=observe_values(decoded.values, deep=self._question.deep),
         )

@@ -119,24 +119,24 @@ def drift(
     Raises `SubjectNotFound`, `RegistryUnreachable`, `Invalid`, `JobFailed`, `NotInstalled`.
     """
     require_spark()
-    asked = load_scope(registry, subject, wire=wire, message=message, patience=patience, engine=engine)
+    scope = load_scope(registry, subject, wire=wire, message=message, patience=patience, engine=engine)
     if not 0 < sample <= 1:
         raise Invalid(f"sample must be a fraction above 0 and at most 1, not {sample}")
     records = RecordColumn(df if sample == 1 else df.sample(fraction=sample, seed=seed), column, headers)
-    return make_drift_report(aggregate_records(records, SchemaStatsAggregator(asked.context, deep=True)), asked, least)
+    return make_drift_report(aggregate_records(records, SchemaStatsAggregator(scope.context, deep=True)), scope, least)
 
 
-def make_drift_report(seen: Mapping[str, SchemaStats], asked: AuditScope, least: int = LEAST) -> DriftReport:
+def make_drift_report(stats_by_id: Mapping[str, SchemaStats], scope: AuditScope, least: int = LEAST) -> DriftReport:
     """Return the answer, of what was seen."""
-    named = {name: it for name, it in sorted(seen.items()) if name != NO_ID}
+    named = {name: it for name, it in sorted(stats_by_id.items()) if name != NO_ID}
     whole: Fields = {}
     symbols: dict[str, dict[str, tuple[str, ...]]] = {}
     places: dict[str, tuple[str, ...]] = {}
     for name, sighting in named.items():
         whole = merge_fields(whole, sighting.fields)
-        schema, _ = asked.find_schema(name)
+        schema, _ = scope.find_schema(name)
         symbols[name] = collect_enumerations(schema) if schema else {}
-        places[name] = tuple(str(it.location) for it in asked.matching_versions(schema)) if schema else ()
+        places[name] = tuple(str(it.location) for it in scope.matching_versions(schema)) if schema else ()
     everywhere: dict[str, tuple[str, ...]] = {}
     for declared in symbols.values():
         for path, words in declared.items():
@@ -154,15 +154,15 @@ def make_drift_report(seen: Mapping[str, SchemaStats], asked: AuditScope, least:
         if (finding.kind, path) not in reported
     ]
     return DriftReport(
-        subjects=tuple(dict.fromkeys(version.subject for version in asked.versions)),
-        records=sum(it.records for it in seen.values()),
+        subjects=tuple(dict.fromkeys(version.subject for version in scope.versions)),
+        records=sum(it.records for it in stats_by_id.values()),
         read=sum(it.records - sum(it.reasons.values()) for it in named.values() if it.fields),
         ids=places,
         drifts=tuple(sorted(drifts, key=lambda it: (it.path, it.kind))),
         single=tuple(single),
         notes={name: it.note for name, it in named.items() if it.note},
         fields=whole,
-        evolutions=asked.load_evolutions(),
+        evolutions=scope.load_evolutions(),
     )
 
 
@@ -231,8 +231,8 @@ _TYPES: Final = {
 
 
 def _join_words(words: list[str], most: int = 8) -> str:
-    shown = ", ".join(sorted(words)[:most])
-    return f"{shown} and {len(words) - most} more" if len(words) > most else shown
+    first_words = ", ".join(sorted(words)[:most])
+    return f"{first_words} and {len(words) - most} more" if len(words) > most else first_words
 
 
 def collect_enumerations(schema: ResolvedSchema) -> dict[str, tuple[str, ...]]:

@@ -84,10 +84,10 @@ def _try_offer(client: SchemaRegistryClient, subject: str, schema: ResolvedSchem
         ):
             return SchemaOffer(subject, newest.version, newest.id, there=True)
     wanted = Schema(schema.text, schema.schema_type, metadata=notes)
-    asked = client.check_compatibility(subject, wanted)
-    if not asked.is_compatible:
+    compatibility = client.check_compatibility(subject, wanted)
+    if not compatibility.is_compatible:
         return SchemaOffer(
-            subject, against=tuple(asked.messages or ()) or ("it is not compatible with earlier versions",)
+            subject, against=tuple(compatibility.messages or ()) or ("it is not compatible with earlier versions",)
         )
     try:
         version = client.register(subject, wanted)
@@ -200,22 +200,22 @@ def infer(
     if not 0 <= enumerations <= MOST_SYMBOLS:
         raise InvalidRequest(f"enumerations is {enumerations}; it goes from 0 to {MOST_SYMBOLS}")
     chosen = df if sample == 1 else df.sample(fraction=sample, seed=seed)
-    seen = _collect_evidence(chosen, column, max(MOST_VALUES, enumerations), parse=parse)
+    observations = _collect_evidence(chosen, column, max(MOST_VALUES, enumerations), parse=parse)
     losses: list[Loss] = []
     if column is not None or parse:
         options = InferOptions(notations=notations, enumerations=enumerations)
-        model = make_model(seen.evidence, name, options, parsed=parse)
+        model = make_model(observations.evidence, name, options, parsed=parse)
     else:
         typed, losses = from_spark(chosen.schema, name=name)
-        model = refine_model(typed, seen.evidence, enumerations)
-    fields = propose_fields(seen.evidence, model, parsed=parse)
+        model = refine_model(typed, observations.evidence, enumerations)
+    fields = propose_fields(observations.evidence, model, parsed=parse)
     written = write_model(with_notes(model, _field_docs(fields)) if notes else model, target)
     return Inference(
         format=target.name,
         schema=written.text.decode(),
-        records=seen.records,
-        nulls=seen.nulls,
-        unreadable=seen.reasons,
+        records=observations.records,
+        nulls=observations.nulls,
+        unreadable=observations.reasons,
         sample=sample,
         losses=(*losses, *written.losses),
         fields=fields,
@@ -238,14 +238,14 @@ def register_inferred(
 
 def _collect_evidence(df: DataFrame, column: str | None, most: int, *, parse: bool) -> CollectedEvidence:
     """Return the evidence. Raises `InvalidRequest` without any."""
-    seen = (
+    observations = (
         aggregate_rows(df, RowAggregator(most, parse)).get(ALL, CollectedEvidence())
         if column is None
         else _collect_from_documents(df, column, most)
     )
-    if not seen.records - sum(seen.reasons.values()):
+    if not observations.records - sum(observations.reasons.values()):
         raise InvalidRequest("there are no records to infer a schema from")
-    return seen
+    return observations
 
 
 def _collect_from_documents(df: DataFrame, column: str, most: int) -> CollectedEvidence:

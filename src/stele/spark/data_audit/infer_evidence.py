@@ -197,72 +197,72 @@ def evidence_of_column(column: Column, *, order: int = 0, most: int, parse: bool
     if parse and _is_text(kind):
         column = pc.if_else(pc.equal(column, pa.scalar("", kind)), None, column)
     there = column.drop_null()
-    seen = Evidence(slots=len(column), there=len(column), nulls=len(column) - len(there), order=order)
+    evidence = Evidence(slots=len(column), there=len(column), nulls=len(column) - len(there), order=order)
     if not len(there):
-        return seen
+        return evidence
     if pa.types.is_map(kind):
         entries = pc.list_flatten(there.cast(pa.list_(pa.struct([("key", kind.key_type), ("value", kind.item_type)]))))
         parts = evidence_of_column(entries.flatten()[1], most=most)
-        return msgspec.structs.replace(seen, kinds={"map": len(there)}, parts=parts)
+        return msgspec.structs.replace(evidence, kinds={"map": len(there)}, parts=parts)
     if pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind):
         parts = evidence_of_column(pc.list_flatten(there), most=most)
-        return msgspec.structs.replace(seen, kinds={"list": len(there)}, parts=parts)
+        return msgspec.structs.replace(evidence, kinds={"list": len(there)}, parts=parts)
     if is_record(kind):
         pairs = zip(kind, there.flatten(), strict=True)
         members = {
             field.name: evidence_of_column(values, order=at * len(there), most=most)
             for at, (field, values) in enumerate(pairs)
         }
-        return msgspec.structs.replace(seen, kinds={"object": len(there)}, members=members)
-    return _evidence_of_scalars(seen, there, most=most, parse=parse)
+        return msgspec.structs.replace(evidence, kinds={"object": len(there)}, members=members)
+    return _evidence_of_scalars(evidence, there, most=most, parse=parse)
 
 
 def _is_text(kind: ArrowType) -> bool:
     return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind))
 
 
-def _evidence_of_scalars(seen: Evidence, there: Column, *, most: int, parse: bool) -> Evidence:
+def _evidence_of_scalars(evidence: Evidence, there: Column, *, most: int, parse: bool) -> Evidence:
     kind = there.type
     replace = msgspec.structs.replace
     if _is_text(kind):
-        return add_parsed_texts(seen, there, most) if parse else add_texts(seen, there, most)
+        return add_parsed_texts(evidence, there, most) if parse else add_texts(evidence, there, most)
     if pa.types.is_boolean(kind):
-        return replace(seen, kinds={"boolean": len(there)})
+        return replace(evidence, kinds={"boolean": len(there)})
     if pa.types.is_integer(kind):
-        return add_integers(seen, there)
+        return add_integers(evidence, there)
     if pa.types.is_floating(kind):
-        return add_floats(seen, there)
-    return replace(seen, kinds={str(kind): len(there)})
+        return add_floats(evidence, there)
+    return replace(evidence, kinds={str(kind): len(there)})
 
 
-def add_integers(seen: Evidence, there: Column) -> Evidence:
+def add_integers(evidence: Evidence, there: Column) -> Evidence:
     """Whole numbers beside what was seen of other kinds."""
     ends: Any = pc.min_max(there).as_py()
     low, high = ends["min"], ends["max"]
-    kinds = {**seen.kinds, "integer": len(there)}
-    wide = seen.wide or high not in INT64
-    return msgspec.structs.replace(seen, kinds=kinds, low=low, high=min(high, INT64[-1]), wide=wide)
+    kinds = {**evidence.kinds, "integer": len(there)}
+    wide = evidence.wide or high not in INT64
+    return msgspec.structs.replace(evidence, kinds=kinds, low=low, high=min(high, INT64[-1]), wide=wide)
 
 
-def add_floats(seen: Evidence, there: Column) -> Evidence:
+def add_floats(evidence: Evidence, there: Column) -> Evidence:
     """Numbers with fractions beside what was seen of other kinds."""
-    kinds = {**seen.kinds, "number": len(there)}
+    kinds = {**evidence.kinds, "number": len(there)}
     finite = there.filter(pc.is_finite(there))
     if not len(finite):
-        return msgspec.structs.replace(seen, kinds=kinds)
+        return msgspec.structs.replace(evidence, kinds=kinds)
     ends: Any = pc.min_max(finite).as_py()
-    return msgspec.structs.replace(seen, kinds=kinds, least=float(ends["min"]), most=float(ends["max"]))
+    return msgspec.structs.replace(evidence, kinds=kinds, least=float(ends["min"]), most=float(ends["max"]))
 
 
-def add_texts(seen: Evidence, there: Column, most: int) -> Evidence:
+def add_texts(evidence: Evidence, there: Column, most: int) -> Evidence:
     """Texts beside what was seen of other kinds."""
     lengths: Column = pc.utf8_length(there)
     ends: Any = pc.min_max(lengths).as_py()
     shortest, longest = ends["min"], ends["max"]
     notations, digits = _count_notations(there)
     return msgspec.structs.replace(
-        seen,
-        kinds={**seen.kinds, "text": len(there)},
+        evidence,
+        kinds={**evidence.kinds, "text": len(there)},
         shortest=shortest,
         longest=longest,
         notations=notations,
@@ -271,25 +271,25 @@ def add_texts(seen: Evidence, there: Column, most: int) -> Evidence:
     )
 
 
-def add_parsed_texts(seen: Evidence, there: Column, most: int) -> Evidence:
+def add_parsed_texts(evidence: Evidence, there: Column, most: int) -> Evidence:
     """Texts as what they look like: whole numbers, numbers, booleans, or texts."""
     whole = pc.match_substring_regex(there, _INTEGER)
     number = pc.and_not(pc.match_substring_regex(there, _NUMBER), whole)
     boolean = pc.match_substring_regex(there, _BOOLEAN)
     rest = pc.invert(pc.or_(pc.or_(whole, number), boolean))
     # figures of the texts as texts go for all of them: where one is no number, they all stay texts
-    texts = add_texts(seen, there, most)
-    seen = msgspec.structs.replace(texts, kinds={}, notations={}, digits=0)
+    texts = add_texts(evidence, there, most)
+    evidence = msgspec.structs.replace(texts, kinds={}, notations={}, digits=0)
     if pc.any(whole).as_py():
-        seen = add_integers(seen, there.filter(whole).cast(pa.int64()))
+        evidence = add_integers(evidence, there.filter(whole).cast(pa.int64()))
     if pc.any(number).as_py():
-        seen = add_floats(seen, there.filter(number).cast(pa.float64()))
-    kinds = dict(seen.kinds)
+        evidence = add_floats(evidence, there.filter(number).cast(pa.float64()))
+    kinds = dict(evidence.kinds)
     for name, mask in (("boolean", boolean), ("text", rest)):
         flags: Column = mask
         if count := pc.sum(flags).as_py():
             kinds[name] = int(count)
-    return msgspec.structs.replace(seen, kinds=kinds, notations=texts.notations, digits=texts.digits)
+    return msgspec.structs.replace(evidence, kinds=kinds, notations=texts.notations, digits=texts.digits)
 
 
 def _count_notations(there: Column) -> tuple[dict[str, int], int]:
@@ -397,21 +397,21 @@ class _DocumentPlace:
         """Return what they show; slots is how often what the place is in was there."""
         counts = {"boolean": self.booleans, "object": self.objects, "list": self.lists}
         kinds = {name: count for name, count in counts.items() if count}
-        seen = Evidence(slots=slots, there=self.there, nulls=self.nulls, kinds=kinds, order=self.order)
+        evidence = Evidence(slots=slots, there=self.there, nulls=self.nulls, kinds=kinds, order=self.order)
         if self.integers:
             narrow = [max(INT64[0], min(number, INT64[-1])) for number in self.integers]
-            seen = add_integers(seen, pa.array(narrow, pa.int64()))
-            seen = msgspec.structs.replace(seen, wide=narrow != self.integers)
+            evidence = add_integers(evidence, pa.array(narrow, pa.int64()))
+            evidence = msgspec.structs.replace(evidence, wide=narrow != self.integers)
         if self.floats:
-            seen = add_floats(seen, pa.array(self.floats, pa.float64()))
+            evidence = add_floats(evidence, pa.array(self.floats, pa.float64()))
         if self.texts:
-            seen = add_texts(seen, pa.array(self.texts, pa.string()), most)
+            evidence = add_texts(evidence, pa.array(self.texts, pa.string()), most)
         members = {name: member.make_evidence(self.objects, most) for name, member in self.members.items()}
-        kept = limit_members(members)
+        named_members = limit_members(members)
         return msgspec.structs.replace(
-            seen,
-            members=kept,
-            keyed=merge_members(members, most) if kept is None else None,
+            evidence,
+            members=named_members,
+            keyed=merge_members(members, most) if named_members is None else None,
             parts=None if self.items is None else self.items.make_evidence(self.items.there, most),
         )
 

@@ -117,10 +117,10 @@ def _object_shape(evidence: Evidence, enumerations: int, *, parsed: bool) -> Obj
         members.values = make_shape(evidence.keyed or Evidence(), enumerations, parsed=parsed)
         return members
     members.by_name = {}
-    for name, seen in evidence.members.items():
+    for name, member_evidence in evidence.members.items():
         member = members.by_name[name] = MemberShape()
-        member.count, member.places = seen.there, seen.order
-        member.shape = make_shape(seen, enumerations, parsed=parsed)
+        member.count, member.places = member_evidence.there, member_evidence.order
+        member.shape = make_shape(member_evidence, enumerations, parsed=parsed)
     return members
 
 
@@ -152,32 +152,32 @@ class _ModelRefiner:
         root = self._refine_type(self._model.root, evidence, "Value")
         return msgspec.structs.replace(self._model, root=root, types=self._types)
 
-    def _refine_type(self, kind: Type, seen: Evidence, name: str) -> Type:
+    def _refine_type(self, kind: Type, evidence: Evidence, name: str) -> Type:
         match kind:
-            case Array() if seen.parts is not None:
-                items = self._refine_type(kind.items, seen.parts, name)
-                return msgspec.structs.replace(kind, items=items, nullable=seen.parts.nulls > 0)
-            case Map() if seen.parts is not None:
-                values = self._refine_type(kind.values, seen.parts, name)
-                return msgspec.structs.replace(kind, values=values, nullable=seen.parts.nulls > 0)
+            case Array() if evidence.parts is not None:
+                items = self._refine_type(kind.items, evidence.parts, name)
+                return msgspec.structs.replace(kind, items=items, nullable=evidence.parts.nulls > 0)
+            case Map() if evidence.parts is not None:
+                values = self._refine_type(kind.values, evidence.parts, name)
+                return msgspec.structs.replace(kind, values=values, nullable=evidence.parts.nulls > 0)
             case TypeReference() if isinstance(record := self._types[kind.name], RecordType):
-                fields = tuple(self._refine_field(field, seen, record.name) for field in record.fields)
+                fields = tuple(self._refine_field(field, evidence, record.name) for field in record.fields)
                 self._types[kind.name] = msgspec.structs.replace(record, fields=fields)
             case Scalar(ScalarKind.STRING) if (
-                seen.values and len(seen.values) <= self._most and seen.present > len(seen.values)
+                evidence.values and len(evidence.values) <= self._most and evidence.present > len(evidence.values)
             ):
                 full = self._distinct.claim_name(name)
-                self._types[full] = Enumeration(full, tuple(EnumSymbol(text) for text in sorted(seen.values)))
+                self._types[full] = Enumeration(full, tuple(EnumSymbol(text) for text in sorted(evidence.values)))
                 return TypeReference(full)
         return kind
 
     def _refine_field(self, field: RecordField, owner: Evidence, record: str) -> RecordField:
-        seen = (owner.members or {}).get(field.name)
-        if seen is None or not seen.slots:
+        evidence = (owner.members or {}).get(field.name)
+        if evidence is None or not evidence.slots:
             return field
-        nullable = seen.nulls > 0
+        nullable = evidence.nulls > 0
         words = "".join(char if char.isalnum() else " " for char in field.name).title().replace(" ", "")
-        kind = self._refine_type(field.type, seen, f"{record}{words}")
+        kind = self._refine_type(field.type, evidence, f"{record}{words}")
         return msgspec.structs.replace(field, type=kind, nullable=nullable, required=not nullable or field.required)
 
 
@@ -190,8 +190,8 @@ def propose_fields(evidence: Evidence, model: Model, *, parsed: bool = False) ->
     chosen = {path for path, kind in kinds.items() if isinstance(_declared_type(model, kind), Enumeration)}
     maps = {path for path, kind in kinds.items() if isinstance(kind, Map)}
     return tuple(
-        _propose_field(path, seen, enumeration=path in chosen, keyed=path in maps, parsed=parsed)
-        for path, seen in evidence.iterate_places()
+        _propose_field(path, place_evidence, enumeration=path in chosen, keyed=path in maps, parsed=parsed)
+        for path, place_evidence in evidence.iterate_places()
         if path and not _is_within_map(path, maps)
     )
 
@@ -254,78 +254,90 @@ def _is_within_map(path: str, maps: set[str]) -> bool:
     return any(path.startswith(f"{outer}.") if outer else not path.startswith("{") for outer in maps)
 
 
-def _propose_field(path: str, seen: Evidence, *, enumeration: bool, keyed: bool, parsed: bool) -> ProposedField:
+def _propose_field(path: str, evidence: Evidence, *, enumeration: bool, keyed: bool, parsed: bool) -> ProposedField:
     is_part = path.endswith(("[]", "{}"))
-    required = bool(seen.slots) and seen.there == seen.slots
-    kinds = _resolve_kinds(seen, parsed=parsed)
+    required = bool(evidence.slots) and evidence.there == evidence.slots
+    kinds = _resolve_kinds(evidence, parsed=parsed)
     kind = "enumeration" if enumeration else "map" if keyed else " | ".join(sorted(kinds)) or "null"
-    unseen = _RULE_OF_THREE / max(seen.present, 1)
-    if enumeration and seen.values:
+    unseen = _RULE_OF_THREE / max(evidence.present, 1)
+    if enumeration and evidence.values:
         # Good and Turing: as much of what is still to come is new as was seen once only
-        once = sum(times == 1 for times in seen.values.values())
-        unseen = max(unseen, once / max(seen.present, 1))
+        once = sum(times == 1 for times in evidence.values.values())
+        unseen = max(unseen, once / max(evidence.present, 1))
     if required and not is_part:
-        unseen = max(unseen, _RULE_OF_THREE / seen.slots)
-    parts = [] if is_part else [_presence_note(seen)]
-    parts += [_null_note(seen), *_kind_notes(seen, kinds, enumeration=enumeration, parsed=parsed)]
+        unseen = max(unseen, _RULE_OF_THREE / evidence.slots)
+    parts = [] if is_part else [_presence_note(evidence)]
+    parts += [_null_note(evidence), *_kind_notes(evidence, kinds, enumeration=enumeration, parsed=parsed)]
     note = "; ".join(part for part in parts if part)
-    return ProposedField(path, kind, required, seen.nulls > 0, round(max(0.0, 1 - unseen), 6), note)
+    return ProposedField(path, kind, required, evidence.nulls > 0, round(max(0.0, 1 - unseen), 6), note)
 
 
-def _presence_note(seen: Evidence) -> str:
-    if seen.there == seen.slots:
-        return f"always there, in {pluralize(seen.slots, 'record')}"
-    return f"there in {seen.there:,} of {seen.slots:,} ({_format_share(seen.there, seen.slots)}): may be left out"
+def _presence_note(evidence: Evidence) -> str:
+    if evidence.there == evidence.slots:
+        return f"always there, in {pluralize(evidence.slots, 'record')}"
+    share = _format_share(evidence.there, evidence.slots)
+    return f"there in {evidence.there:,} of {evidence.slots:,} ({share}): may be left out"
 
 
-def _null_note(seen: Evidence) -> str:
-    if not seen.nulls:
+def _null_note(evidence: Evidence) -> str:
+    if not evidence.nulls:
         return ""
-    if not seen.present:
+    if not evidence.present:
         return "always null"
-    return f"null in {seen.nulls:,} of {seen.there:,} ({_format_share(seen.nulls, seen.there)})"
+    return f"null in {evidence.nulls:,} of {evidence.there:,} ({_format_share(evidence.nulls, evidence.there)})"
 
 
-def _kind_notes(seen: Evidence, chosen: Mapping[str, int], *, enumeration: bool, parsed: bool) -> Iterator[str]:
-    n = seen.present
-    if len(seen.kinds) > 1:
-        ranked = sorted(seen.kinds.items(), key=lambda item: -item[1])
+def _kind_notes(evidence: Evidence, chosen: Mapping[str, int], *, enumeration: bool, parsed: bool) -> Iterator[str]:
+    n = evidence.present
+    if len(evidence.kinds) > 1:
+        ranked = sorted(evidence.kinds.items(), key=lambda item: -item[1])
         counts = ", ".join(
             f"{name} in {_format_share(count, n)}" if at == 0 else f"{name} in {count:,}"
             for at, (name, count) in enumerate(ranked)
         )
         mixed = parsed and "text" in chosen
-        yield counts if seen.kinds.keys() <= _NUMBERS else f"{counts}: {'all are texts' if mixed else 'any of them'}"
-    if seen.low is not None and seen.kinds.keys() <= _SCALARS:
-        yield f"whole numbers {seen.low:,} to {seen.high:,}{' and beyond 64 bits' if seen.wide else ''}"
-    if seen.least is not None and seen.most is not None and seen.kinds.keys() <= _SCALARS:
-        yield f"numbers {seen.least:.6g} to {seen.most:.6g}"
+        yield (
+            counts if evidence.kinds.keys() <= _NUMBERS else f"{counts}: {'all are texts' if mixed else 'any of them'}"
+        )
+    if evidence.low is not None and evidence.kinds.keys() <= _SCALARS:
+        yield f"whole numbers {evidence.low:,} to {evidence.high:,}{' and beyond 64 bits' if evidence.wide else ''}"
+    if evidence.least is not None and evidence.most is not None and evidence.kinds.keys() <= _SCALARS:
+        yield f"numbers {evidence.least:.6g} to {evidence.most:.6g}"
     if "text" in chosen and n:
-        yield from _text_notes(seen, chosen["text"], enumeration=enumeration)
+        yield from _text_notes(evidence, chosen["text"], enumeration=enumeration)
 
 
-def _text_notes(seen: Evidence, count: int, *, enumeration: bool) -> Iterator[str]:
-    if enumeration and seen.values is not None:
-        yield f"{pluralize(len(seen.values), 'value')} in {pluralize(count, 'text')}"
+def _text_notes(evidence: Evidence, count: int, *, enumeration: bool) -> Iterator[str]:
+    if enumeration and evidence.values is not None:
+        yield f"{pluralize(len(evidence.values), 'value')} in {pluralize(count, 'text')}"
         return
-    for name, times in sorted(seen.notations.items(), key=lambda item: -item[1]):
+    for name, times in sorted(evidence.notations.items(), key=lambda item: -item[1]):
         if times == count:
             yield f"all {pluralize(times, 'text')} are of the notation {name}"
         elif times * 2 > count:
             others = pluralize(count - times, "text")
             yield f"{_format_share(times, count)} are of the notation {name}, {others} not: a text"
-    if seen.values and not seen.notations and len(seen.values) <= _FEW and count >= _EACH * len(seen.values):
-        shown = ", ".join(sorted(seen.values)[:8])
-        yield f"{len(seen.values)} different values in {pluralize(count, 'text')}: an enumeration? ({shown})"
-    elif seen.longest is not None:
-        span = f"{seen.shortest:,} to {seen.longest:,}" if seen.shortest != seen.longest else f"{seen.longest:,}"
+    if (
+        evidence.values
+        and not evidence.notations
+        and len(evidence.values) <= _FEW
+        and count >= _EACH * len(evidence.values)
+    ):
+        examples = ", ".join(sorted(evidence.values)[:8])
+        yield f"{len(evidence.values)} different values in {pluralize(count, 'text')}: an enumeration? ({examples})"
+    elif evidence.longest is not None:
+        span = (
+            f"{evidence.shortest:,} to {evidence.longest:,}"
+            if evidence.shortest != evidence.longest
+            else f"{evidence.longest:,}"
+        )
         yield f"{span} characters"
 
 
-def _format_share(part: int, whole: int) -> str:
+def _format_share(part: int, total: int) -> str:
     """Return a part in percent, never rounded to all or nothing."""
-    percent = 100 * part / whole
+    percent = 100 * part / total
     text = f"{percent:.2f}"
-    if text == "100.00" and part < whole:
+    if text == "100.00" and part < total:
         return "more than 99.99 %"
     return f"{text} %" if text != "0.00" or not part else "less than 0.01 %"

@@ -120,7 +120,7 @@ def _make_report(migration: Migration) -> AuditReport:
         verdict += "; what was written is not what it should be"
     elif migration.verified is not None:
         verdict += "; read again"
-    seen = migration.verified
+    verification = migration.verified
     facts = [
         Fact("records", migration.records),
         Fact("dead", migration.dead),
@@ -130,10 +130,10 @@ def _make_report(migration: Migration) -> AuditReport:
         Fact("wire", " to ".join(dict.fromkeys(migration.wires))),
         Fact("language", " to ".join(dict.fromkeys(migration.languages))),
     ]
-    if seen is not None:
-        facts += [Fact("there", seen.records), Fact("readable", seen.read)]
-    if seen is not None and seen.values is not None:
-        facts.append(Fact("values", "the same" if seen.values else "different"))
+    if verification is not None:
+        facts += [Fact("there", verification.records), Fact("readable", verification.read)]
+    if verification is not None and verification.values is not None:
+        facts.append(Fact("values", "the same" if verification.values else "different"))
     return AuditReport(
         title=f"Migration of {migration.subject}",
         verdict=verdict,
@@ -344,7 +344,7 @@ def _map_records(
     if headed and heads is None and headers_into in names:
         raise Invalid(f"the data have a column {headers_into!r}: is it the one with the headers? name it, or another")
     every = df.toDF(*(f"c{n}" for n in range(len(names))))
-    kept = [t.StructField(f"c{n}", field.dataType) for n, field in enumerate(df.schema.fields)]
+    original_fields = [t.StructField(f"c{n}", field.dataType) for n, field in enumerate(df.schema.fields)]
     pairs = t.ArrayType(t.StructType([t.StructField("key", t.StringType()), t.StructField("value", t.BinaryType())]))
     added = [t.StructField("record", t.BinaryType())]
     added += [t.StructField("headers", pairs)] if headed else []
@@ -357,7 +357,7 @@ def _map_records(
         ]
     )
     added += [t.StructField("id", t.StringType()), t.StructField("error", error)]
-    mapped = every.mapInArrow(_MigrationTask(plan, raw, heads, headed=headed), t.StructType([*kept, *added]))
+    mapped = every.mapInArrow(_MigrationTask(plan, raw, heads, headed=headed), t.StructType([*original_fields, *added]))
     news = {raw: "record"} | ({heads: "headers"} if heads is not None else {})
     columns = [f.col(news.get(n, f"c{n}")).alias(name) for n, name in enumerate(names)]
     if headed and heads is None:
@@ -551,9 +551,9 @@ def verify_records(
     return Verification(row["n"], row["good"], before, same)
 
 
-def with_verification(migration: Migration, seen: Verification | None) -> Migration:
+def with_verification(migration: Migration, verification: Verification | None) -> Migration:
     """Return the answer once records are written."""
-    return msgspec.structs.replace(migration, written=True, verified=seen)
+    return msgspec.structs.replace(migration, written=True, verified=verification)
 
 
 def _read_new(df: DataFrame, column: str, headers: str | None, moved: MigratedRecords) -> DataFrame:

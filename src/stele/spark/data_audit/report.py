@@ -406,12 +406,12 @@ def layout_columns(stack: Stack) -> ColumnChart:
                 x = (at + gap / 2) * step
                 blocks.append(Block(tip, x, y, step * (1 - gap), height, number % COLOURS))
     starts = [start for start, _ in stack.buckets]
-    shown = starts if len(starts) <= LEAST_COLUMNS else [starts[0], starts[len(starts) // 2], starts[-1]]
+    labels = starts if len(starts) <= LEAST_COLUMNS else [starts[0], starts[len(starts) // 2], starts[-1]]
     legend = tuple((number % COLOURS, name) for number, name in enumerate(stack.names[:MOST_BARS]))
     return ColumnChart(
         stack.label,
         tuple(f"{tick:,}" for tick in ticks),
-        tuple(shown),
+        tuple(labels),
         tuple(blocks),
         legend if len(legend) > 1 else (),
     )

@@ -50,7 +50,7 @@ class SubjectEvolution(msgspec.Struct, frozen=True):
 
 def load_evolutions(ask: Ask, subjects: Iterable[str]) -> tuple[SubjectEvolution, ...]:
     """Return what a registry tells of subjects; nothing more is asked of one that does not answer."""
-    found: list[SubjectEvolution] = []
+    evolutions: list[SubjectEvolution] = []
     absent = ""
     for subject in dict.fromkeys(subjects):
         evolution = SubjectEvolution(subject, missing=absent)
@@ -63,8 +63,8 @@ def load_evolutions(ask: Ask, subjects: Iterable[str]) -> tuple[SubjectEvolution
             evolution = msgspec.structs.replace(evolution, missing=absent)
         except ResponseError as error:
             evolution = msgspec.structs.replace(evolution, missing=f"the registry does not tell it: {error}")
-        found.append(evolution)
-    return tuple(found)
+        evolutions.append(evolution)
+    return tuple(evolutions)
 
 
 def miss_evolutions(subjects: Iterable[str], missing: str) -> tuple[SubjectEvolution, ...]:

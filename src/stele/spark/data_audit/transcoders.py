@@ -474,12 +474,12 @@ class HeaderMerger:
         named = {entry["key"].lower() for entry in added}
         # a map comes as pairs, a list of headers as dicts
         pairs = [each if isinstance(each, tuple) else tuple(each.values()) for each in old if each is not None]
-        kept = [
+        old_entries = [
             {"key": key, "value": value}
             for key, value in pairs
             if key is None or (key.lower() not in named and not self._stale(key.lower()))
         ]
-        return [*kept, *added]
+        return [*old_entries, *added]
 
 
 def _is_stale_header(wire: Wire) -> Callable[[str], bool]:

@@ -75,19 +75,19 @@ class TableReader(DataSourceReader):
         """Take what can be taken, leave the rest to Spark."""
         return [each for each in filters if not self._can_take(each)]
 
-    def _can_take(self, given: Filter) -> bool:
+    def _can_take(self, filter_: Filter) -> bool:
         from pyspark.sql.datasource import EqualTo, GreaterThan, GreaterThanOrEqual, In, LessThan, LessThanOrEqual
 
-        column = getattr(given, "attribute", ())
-        value = getattr(given, "value", None)
+        column = getattr(filter_, "attribute", ())
+        value = getattr(filter_, "value", None)
         if column in {("namespace",), ("subject",)} or (column == ("schema_id",) and self.options.table != SUBJECTS):
-            values = given.value if isinstance(given, In) else (value,) if isinstance(given, EqualTo) else None
+            values = filter_.value if isinstance(filter_, In) else (value,) if isinstance(filter_, EqualTo) else None
             if values is not None:
                 self.scope = self.scope.narrow_to(column[0], frozenset(values) - {None})
             return values is not None
         if column != ("seq",) or self.options.table != JOURNAL or not isinstance(value, int):
             return False
-        match given:
+        match filter_:
             case EqualTo():
                 self.scope = self.scope.between(value - 1, value)
             case GreaterThan():

@@ -114,37 +114,37 @@ class SourceOptions:
     patience: float = PATIENCE
 
     @classmethod
-    def of(cls, given: Mapping[str, str]) -> SourceOptions:
+    def of(cls, written: Mapping[str, str]) -> SourceOptions:
         """Return the options a user gave; their names are not case-sensitive. Raises `Invalid`."""
         known = {name.lower(): name for name in OPTIONS}
-        said = {known.get(name.lower(), name): value for name, value in given.items()}
-        if strange := said.keys() - set(OPTIONS) - {"path"}:
+        options = {known.get(name.lower(), name): value for name, value in written.items()}
+        if strange := options.keys() - set(OPTIONS) - {"path"}:
             raise Invalid(f"the source has no option {', '.join(sorted(strange))}; its options: {', '.join(OPTIONS)}")
-        table = said.get("table") or said.get("path", SUBJECTS)
+        table = options.get("table") or options.get("path", SUBJECTS)
         if table not in COLUMNS:
             raise Invalid(f"table is one of {', '.join(COLUMNS)}, not {table!r}")
-        if not said.get("registry"):
+        if not options.get("registry"):
             raise Invalid("the option registry is missing: the address of a registry")
-        if table == USAGE and "asOf" in said:
+        if table == USAGE and "asOf" in options:
             raise Invalid("the table usage has the last census of each place only: asOf is for the other tables")
-        start = said.get("startingSeq", "0")
+        start = options.get("startingSeq", "0")
         return cls(
-            said["registry"],
+            options["registry"],
             table,
-            _read_scope(said),
+            _read_scope(options),
             None if start == "latest" else _read_whole_number(start, "startingSeq", " or latest"),
-            _read_whole_number(said["maxRecordsPerTrigger"], "maxRecordsPerTrigger")
-            if "maxRecordsPerTrigger" in said
+            _read_whole_number(options["maxRecordsPerTrigger"], "maxRecordsPerTrigger")
+            if "maxRecordsPerTrigger" in options
             else None,
-            float(_read_whole_number(said["patience"], "patience")) if "patience" in said else PATIENCE,
+            float(_read_whole_number(options["patience"], "patience")) if "patience" in options else PATIENCE,
         )
 
 
-def _read_scope(said: Mapping[str, str]) -> TableScope:
-    scope = TableScope(until=_read_whole_number(said["asOf"], "asOf") if "asOf" in said else None)
+def _read_scope(options: Mapping[str, str]) -> TableScope:
+    scope = TableScope(until=_read_whole_number(options["asOf"], "asOf") if "asOf" in options else None)
     for name in ("namespace", "subject"):
-        if name in said:
-            scope = scope.narrow_to(name, frozenset({said[name]}))
+        if name in options:
+            scope = scope.narrow_to(name, frozenset({options[name]}))
     return scope
 
 
@@ -161,17 +161,17 @@ def to_timestamp(milliseconds: int) -> datetime:
 
 def usage_rows(place: LocationUsage) -> Iterator[Row]:
     """Return the census of a place as rows of the table usage, one for each version that was seen."""
-    for seen in place.seen:
+    for version_usage in place.seen:
         yield (
             place.place,
-            seen.namespace,
-            seen.subject,
-            seen.version,
-            seen.schema_id,
-            seen.records,
-            seen.bytes,
-            None if seen.first_seen is None else to_timestamp(seen.first_seen),
-            None if seen.last_seen is None else to_timestamp(seen.last_seen),
+            version_usage.namespace,
+            version_usage.subject,
+            version_usage.version,
+            version_usage.schema_id,
+            version_usage.records,
+            version_usage.bytes,
+            None if version_usage.first_seen is None else to_timestamp(version_usage.first_seen),
+            None if version_usage.last_seen is None else to_timestamp(version_usage.last_seen),
             to_timestamp(place.counted_at),
             place.whole,
         )
@@ -237,11 +237,11 @@ class JournalFeed:
         namespace, subject = _only_value(scope.namespaces), _only_value(scope.subjects)
         locations = self._query(lambda client: client.usage(namespace=namespace, subject=subject))
         wanted = replace(scope, ids=None)
-        kept = [
+        selection = [
             (place, tuple(row for row in place.seen if wanted.has(row.namespace, row.subject, None)))
             for place in locations
         ]
-        return [msgspec.structs.replace(place, seen=rows) for place, rows in kept]
+        return [msgspec.structs.replace(place, seen=rows) for place, rows in selection]
 
     def texts(self, digests: Iterable[str]) -> dict[str, bytes]:
         """Texts by SHA-256 in hexadecimal, those that were purged left out."""

@@ -70,8 +70,8 @@ def decoding(
         "type": _result_type(answers.resolver).json(),
         "width": slot_width(answers.resolver.root),
         "fail_fast": fail_fast,
-        "programs": {number: found["program"] for number, found in known.items() if "program" in found},
-        "refused": {number: found["refused"] for number, found in known.items() if "refused" in found},
+        "programs": {number: answer["program"] for number, answer in known.items() if "program" in answer},
+        "refused": {number: answer["refused"] for number, answer in known.items() if "refused" in answer},
         "ask": ask,
     }
     return _call_function("decode", spec, raw)

@@ -130,11 +130,11 @@ class MultiTypeDecoder:
             schema = self._schemas(number) if number >= 0 else None
             if schema is None:
                 return (0,)
-            found = self._types_of_schema(schema)
+            types = self._types_of_schema(schema)
         except (DataError, Invalid):
             return (0,)
-        self._known[number] = found
-        return found
+        self._known[number] = types
+        return types
 
     def _types_of_schema(self, schema: ResolvedSchema) -> tuple[int, ...]:
         mine = [
@@ -261,14 +261,14 @@ class RecordDecoder:
 
     def _find_schema(self, number: int) -> ResolvedSchema | None:
         """Return the schema of an id in a frame. Raises `DataError` for one with rules that nobody decided about."""
-        found = (
+        schema = (
             self._normalizer.find_schema(number) if self._normalizer is not None else self._lookup.find_schema(number)
         )
-        if found is not None and self._reading.rules == "refuse":
-            name = find_rule(found, READ_MODES)
+        if schema is not None and self._reading.rules == "refuse":
+            name = find_rule(schema, READ_MODES)
             if name:
                 raise DataError(f"its rule {name!r} would have to run: choose rules='run' or 'ignore'")
-        return found
+        return schema
 
 
 def _make_lookup(reading: ReadPlan) -> SchemaLookup:
@@ -308,7 +308,7 @@ class _TargetDecoder:
         concerned = [head for head in heads.unique().to_pylist() if self._has_rules(head)]
         if not concerned:
             return self._decoder.decode(frames)
-        made: list[bytes | None] = []
+        new_frames: list[bytes | None] = []
         refused: dict[int, str] = {}
         for row, data in enumerate(frames.to_pylist()):
             after: bytes | None = data
@@ -317,8 +317,8 @@ class _TargetDecoder:
                     after = self._runner.run(data)
                 except DataError as error:
                     after, refused[row] = None, str(error)
-            made.append(after)
-        decoded = self._decoder.decode(pa.array(made, pa.binary()))
+            new_frames.append(after)
+        decoded = self._decoder.decode(pa.array(new_frames, pa.binary()))
         numbers = pa.array([_frame_id(data) for data in frames.to_pylist()], pa.int32())
         return replace(decoded, schema_ids=numbers).with_errors(ErrorCode.RULE_FAILED, refused)
 

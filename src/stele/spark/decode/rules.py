@@ -103,10 +103,10 @@ class RuleSchemaSource:
     def resolve(self, schema: int | UUID, *, context: str = "") -> ResolvedSchema:
         """See `SchemaSource`."""
         del context  # ids count in the context of the pinned subject
-        found = self._schemas(schema) if isinstance(schema, int) else None
-        if found is None:
+        resolved_schema = self._schemas(schema) if isinstance(schema, int) else None
+        if resolved_schema is None:
             raise ContentNotFound(str(schema))
-        return found
+        return resolved_schema
 
     def resolve_version(self, subject: str, number: Version = "latest") -> ResolvedSchema:
         """See `SchemaSource`; the newest version is the one pinned for reading, however old."""
@@ -167,8 +167,8 @@ class RuleRunner:
     def has_rules_for(self, number: int) -> bool:
         """Whether records of this id go through rules."""
         if number not in self._ruled:
-            found = self._schemas(number)
-            self._ruled[number] = found is not None and self._has_rules(found)
+            schema = self._schemas(number)
+            self._ruled[number] = schema is not None and self._has_rules(schema)
         return self._ruled[number]
 
     def _has_rules(self, schema: ResolvedSchema) -> bool:
@@ -250,14 +250,14 @@ class RuleEncoder:
     def run(self, frame: bytes) -> bytes:
         """Return the record after its rules. Raises `RuleFailed`; outages as `RuleRunner.run` does."""
         try:
-            made = self._write(self._read(frame), topic=self._topic)
+            record = self._write(self._read(frame), topic=self._topic)
         except RuleFailed as failure:
             outage = _find_outage(failure)
             if outage is not None:
                 raise outage from failure
             raise
-        assert made is not None  # what was read is no tombstone
-        return made
+        assert record is not None  # what was read is no tombstone
+        return record
 
 
 _SERIALIZERS: dict[str, type[Serializer]] = {

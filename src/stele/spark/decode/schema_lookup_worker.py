@@ -87,19 +87,19 @@ def _writer_lookup(task: LookupTask) -> FindWriter:
     lookup = SchemaLookup(task.pinned, task.registry, patience=task.patience)
 
     def find(number: int) -> AvroSchema | None:
-        found = lookup.find_schema(number)
-        name = find_rule(found, READ_MODES) if found is not None and task.refusing else ""
+        schema = lookup.find_schema(number)
+        name = find_rule(schema, READ_MODES) if schema is not None and task.refusing else ""
         if name:
             raise DataError(f"its rule {name!r} would have to run: choose rules='run' or 'ignore'")
-        return None if found is None else parse_avro(found)
+        return None if schema is None else parse_avro(schema)
 
     return find
 
 
 def answer_questions(task: str, questions: Iterable[str]) -> Iterator[str]:
     """Return an answer to each question of a task."""
-    made: Any = pickle.loads(base64.b64decode(task))  # noqa: S301 - made by the driver, as all tasks are
-    answers = WriterPrograms.to(LookupTask(*made))
+    arguments: Any = pickle.loads(base64.b64decode(task))  # noqa: S301 - made by the driver, as all tasks are
+    answers = WriterPrograms.to(LookupTask(*arguments))
     for question in questions:
         try:
             yield json.dumps(answers.describe_writer(int(question)))
@@ -125,8 +125,8 @@ def main() -> None:
     task = next(lines, None)
     if task is None:
         return
-    for said in answer_questions(task, lines):
-        print(said, flush=True)  # noqa: T201 - the answer
+    for answer in answer_questions(task, lines):
+        print(answer, flush=True)  # noqa: T201 - the answer
 
 
 if __name__ == "__main__":

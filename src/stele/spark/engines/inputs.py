@@ -103,10 +103,10 @@ def _fit_type(slot: Slot, values: Column, path: str) -> Column:
 
 def _uuid_bytes(values: Column, path: str) -> Column:
     try:
-        found = [None if text is None else UUID(text).bytes for text in values.cast(pa.string()).to_pylist()]
+        uuids = [None if text is None else UUID(text).bytes for text in values.cast(pa.string()).to_pylist()]
     except (ValueError, pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
         raise EncodeError(f"{path or 'the value'} is no UUID: {error}") from error
-    return pa.array(found, pa.binary())
+    return pa.array(uuids, pa.binary())
 
 
 _NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]{1,4})?")
@@ -115,13 +115,13 @@ _LONGEST = 1000
 
 def _decimal_bytes(values: Column, digits: WideDecimal, path: str) -> Column:
     """Return the unscaled integers of decimals shown as text."""
-    found = []
+    integers = []
     for row, text in enumerate(values.to_pylist()):
         try:
-            found.append(None if text is None else _unscaled_bytes(str(text), digits))
+            integers.append(None if text is None else _unscaled_bytes(str(text), digits))
         except ValueError as error:
             raise EncodeError(f"row {row}, {path or 'the value'}: {error}") from error
-    return pa.array(found, pa.binary())
+    return pa.array(integers, pa.binary())
 
 
 def _unscaled_bytes(text: str, digits: WideDecimal) -> bytes:
@@ -130,17 +130,17 @@ def _unscaled_bytes(text: str, digits: WideDecimal) -> bytes:
         raise ValueError("is no number")
     sign, figures, exponent = Decimal(text).as_tuple()
     assert isinstance(exponent, int)
-    shown = "".join(map(str, figures)).lstrip("0")
+    digit_text = "".join(map(str, figures)).lstrip("0")
     zeros = exponent + digits.scale
     if zeros < 0:
-        if shown[zeros:].strip("0"):
+        if digit_text[zeros:].strip("0"):
             raise ValueError(f"the number has more than {digits.scale} digits behind the point")
-        shown = shown[:zeros]
-    elif shown:
-        shown += "0" * min(zeros, digits.precision + 1)
-    if len(shown) > digits.precision:
+        digit_text = digit_text[:zeros]
+    elif digit_text:
+        digit_text += "0" * min(zeros, digits.precision + 1)
+    if len(digit_text) > digits.precision:
         raise ValueError(f"the number has more than {digits.precision} digits")
-    number = int(shown or "0") * (-1 if sign else 1)
+    number = int(digit_text or "0") * (-1 if sign else 1)
     least = (number if number >= 0 else ~number).bit_length() // 8 + 1
     if digits.size is not None and least > digits.size:
         raise ValueError(f"the decimal needs {least} bytes, the schema has {digits.size}")

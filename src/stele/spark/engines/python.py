@@ -170,11 +170,11 @@ def _past(routine: SkipRoutine) -> Read:
     def read(cursor: Cursor) -> None:
         if cursor.levels == MAX_SKIP_DEPTH:
             raise cursor.error(ErrorCode.ENDLESS, cursor.at)
-        if routine.made is None:
-            routine.made = reader(routine.step)
+        if routine.read is None:
+            routine.read = reader(routine.step)
         cursor.levels += 1
         try:
-            routine.made(cursor)
+            routine.read(cursor)
         except RecursionError:  # many types between two levels
             raise cursor.error(ErrorCode.ENDLESS, cursor.at) from None
         cursor.levels -= 1
@@ -302,12 +302,12 @@ def _group(step: ReadRecord) -> Read:
     parts = [(each.slot.name if wanted and each.slot else None, reader(each)) for each in step.steps]
 
     def read(cursor: Cursor) -> dict[str, Any]:
-        found: dict[str, Any] = {}
+        record: dict[str, Any] = {}
         for name, part in parts:
             value = part(cursor)
             if name is not None:
-                found[name] = value
-        return found
+                record[name] = value
+        return record
 
     return read
 
@@ -317,13 +317,13 @@ def _repeat(step: ReadItems) -> Read:
     item, floor, wanted = reader(step.item), step.least_entry_size, step.slot is not None
 
     def read(cursor: Cursor) -> list[Any]:
-        found: list[Any] = []
+        values: list[Any] = []
         while count := cursor.block(cursor.at, floor):
             for _ in range(count):
                 value = (key(cursor), item(cursor)) if key else item(cursor)
                 if wanted:
-                    found.append(value)
-        return found
+                    values.append(value)
+        return values
 
     return read
 
@@ -604,8 +604,8 @@ class PythonDecoder:
 
     def _forget_unknown(self) -> None:
         """An id unknown in the last batch may be registered by now."""
-        for number, found in list(self._readers.items()):
-            if isinstance(found, RecordError) and found.code is ErrorCode.UNKNOWN_SCHEMA_ID:
+        for number, cached_reader in list(self._readers.items()):
+            if isinstance(cached_reader, RecordError) and cached_reader.code is ErrorCode.UNKNOWN_SCHEMA_ID:
                 del self._readers[number]
 
 

@@ -103,9 +103,9 @@ def _encode_value(node: AvroType, value: Any) -> bytes:
         case AvroRecord():
             if isinstance(node, TruncatedRecord):
                 _check_shallow(node, value)
-            given = {f.name: value.get(f.name, f.default) for f in node.fields}
-            assert NO_DEFAULT not in given.values()
-            return b"".join(_encode_value(f.type, given[f.name]) for f in node.fields)
+            field_values = {f.name: value.get(f.name, f.default) for f in node.fields}
+            assert NO_DEFAULT not in field_values.values()
+            return b"".join(_encode_value(f.type, field_values[f.name]) for f in node.fields)
 
 
 def _check_shallow(node: TruncatedRecord, value: Any) -> None:
@@ -324,10 +324,10 @@ class _Match:
                 steps.append(self._match_fields(mine, theirs, places[theirs.name]))
             else:
                 steps.append(self._require_empty(mine.type))
-        found = {theirs.name for theirs in targets.values()}
-        steps += [self._read_default(f, places[f.name]) for f in reader.fields if f.name not in found]
+        matched_names = {theirs.name for theirs in targets.values()}
+        steps += [self._read_default(f, places[f.name]) for f in reader.fields if f.name not in matched_names]
         if writer is not reader:
-            steps += [_truncated_default(f) for f in _truncated_fields(reader) if f.name not in found]
+            steps += [_truncated_default(f) for f in _truncated_fields(reader) if f.name not in matched_names]
         return ReadRecord(slot, tuple(steps))
 
     def _match_fields(self, mine: AvroField, theirs: AvroField, slot: Slot) -> Step:
@@ -398,8 +398,10 @@ def _empty_value(writer: AvroType) -> tuple[int, ...] | None:
         case AvroArray() | AvroMap():
             return (0,)
         case AvroUnion():
-            found = [(branch.kind != "null", n, _empty_value(branch)) for n, branch in enumerate(writer.branches)]
-            return next(((n, *rest) for _, n, rest in sorted(found, key=itemgetter(0, 1)) if rest is not None), None)
+            candidates = [(branch.kind != "null", n, _empty_value(branch)) for n, branch in enumerate(writer.branches)]
+            return next(
+                ((n, *rest) for _, n, rest in sorted(candidates, key=itemgetter(0, 1)) if rest is not None), None
+            )
     return None
 
 

@@ -238,11 +238,11 @@ class RequireEmpty:
 class SkipRoutine:
     """How to read past a record that contains itself: its own `step` has a `CallSkip` of the same routine in it.
 
-    made is what the engine `python` keeps of it.
+    read is what the engine `python` has made of it.
     """
 
     step: Step
-    made: Callable[[Any], Any] | None = None
+    read: Callable[[Any], Any] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -315,9 +315,9 @@ def writing_options(branch: ReadUnion) -> list[tuple[int, Step, Slot | None]]:
                 slot = step.step.slot
             case _:
                 slot = step.slot
-        held = by_slot.get(slot)
-        if held is None or (
-            isinstance(step, ReadNumber) and isinstance(held[1], ReadNumber) and step.wire > held[1].wire
+        previous = by_slot.get(slot)
+        if previous is None or (
+            isinstance(step, ReadNumber) and isinstance(previous[1], ReadNumber) and step.wire > previous[1].wire
         ):
             by_slot[slot] = (number, step, slot)
     return sorted(by_slot.values(), key=lambda option: option[2] is None)

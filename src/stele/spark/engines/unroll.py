@@ -63,10 +63,10 @@ def unroll_schema(schema: AvroSchema, levels: int) -> AvroSchema:
             f"{endless.name} contains itself, and a table cannot be nested without end: say how many levels are "
             "columns, recursion=1 or more"
         )
-    made = _Unroller(levels).unroll_type(schema.root)
-    if isinstance(made, Remainder):
+    root = _Unroller(levels).unroll_type(schema.root)
+    if isinstance(root, Remainder):
         raise Invalid(f"{endless.name} contains itself and has no value that ends")
-    return msgspec.structs.replace(schema, root=made)
+    return msgspec.structs.replace(schema, root=root)
 
 
 def _child_types(node: AvroType) -> tuple[AvroType, ...]:
@@ -131,12 +131,12 @@ class _Unroller:
         if sum(each is node for each in self._inside) > self._levels:
             return Remainder.NOTHING
         self._inside.append(node)
-        made = self._unroll_branches(node)
+        record = self._unroll_branches(node)
         self._inside.pop()
-        return made
+        return record
 
     def _unroll_branches(self, node: AvroRecord) -> AvroRecord | Remainder:
-        kept, deeper = [], []
+        fields, deeper = [], []
         for field in node.fields:
             self._fields += 1
             if self._fields > MAX_FIELDS:
@@ -147,16 +147,16 @@ class _Unroller:
             if type_ is Remainder.EMPTY:
                 deeper.append(field)
             else:
-                kept.append(msgspec.structs.replace(field, type=type_))
+                fields.append(msgspec.structs.replace(field, type=type_))
         rest = {name: getattr(node, name) for name in ("name", "doc", "aliases", "error", "props")}
-        by_name = {field.name: field for field in kept}
-        return TruncatedRecord(**rest, fields=tuple(kept), by_name=by_name, deeper=tuple(deeper))
+        by_name = {field.name: field for field in fields}
+        return TruncatedRecord(**rest, fields=tuple(fields), by_name=by_name, deeper=tuple(deeper))
 
     def _unroll_union(self, node: AvroUnion) -> AvroUnion | Remainder:
-        made = [(branch, self.unroll_type(branch)) for branch in node.branches]
-        kept = tuple(type_ for _, type_ in made if not isinstance(type_, Remainder))
-        deeper = tuple(branch for branch, type_ in made if isinstance(type_, Remainder))
-        if deeper and all(type_.kind == "null" for type_ in kept):
-            empty = kept or any(type_ is Remainder.EMPTY for _, type_ in made)
+        pairs = [(branch, self.unroll_type(branch)) for branch in node.branches]
+        branches = tuple(type_ for _, type_ in pairs if not isinstance(type_, Remainder))
+        deeper = tuple(branch for branch, type_ in pairs if isinstance(type_, Remainder))
+        if deeper and all(type_.kind == "null" for type_ in branches):
+            empty = branches or any(type_ is Remainder.EMPTY for _, type_ in pairs)
             return Remainder.EMPTY if empty else Remainder.NOTHING
-        return TruncatedUnion(kept, deeper=deeper)
+        return TruncatedUnion(branches, deeper=deeper)

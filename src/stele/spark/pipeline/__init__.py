@@ -65,13 +65,13 @@ def _plans(
     from stele.spark.pipeline.classification import BatchClassifier
     from stele.spark.pipeline.tables import PipelineTables
 
-    given = find_session(config, spark)
+    existing_session = find_session(config, spark)
     routes = BatchClassifier(config, resolve_registry(config, registry), threading.Event()).pin_routes()
-    with open_session(config, given) as session:
+    with open_session(config, existing_session) as session:
         tables = PipelineTables(session, config)
         plans = tables.plan_tables(routes)
         if apply:
-            tables.evolve(routes, asked=True)
+            tables.evolve(routes, is_confirmed=True)
         return plans
 
 
@@ -89,13 +89,13 @@ def replay_dead_letters(
     progress is called with the report of a replay that was cut short, then of this one. May run beside the pipeline,
     not beside another replay (`Conflict`). Raises `Invalid` for a condition that is none, and what `run_pipeline` does.
     """
-    given = find_session(config, spark)
+    existing_session = find_session(config, spark)
     from pyspark.errors import PySparkException
 
     from stele.spark.pipeline.batch import NAME, run_replay
     from stele.spark.pipeline.journal import pipeline_lock
 
-    with pipeline_lock(config.checkpoint, NAME), open_session(config, given) as session:
+    with pipeline_lock(config.checkpoint, NAME), open_session(config, existing_session) as session:
         try:
             return run_replay(session, config, resolve_registry(config, registry), where, progress)
         except PySparkException as error:

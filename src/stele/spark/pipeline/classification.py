@@ -134,16 +134,16 @@ class BatchClassifier:
         A batch with strange ids is judged again when there are newer versions by then, so that no column is lost.
         Raises `Conflict` when versions come faster than that.
         """
-        kept: list[DataFrame] = []
+        persisted: list[DataFrame] = []
         try:
             if entry is not None:
                 routes = tuple(PinnedRoute(*each) for each in zip(self._config.routes, entry.pins, strict=True))
-                parts = self._classify_parts(raw, routes, kept, entry.known)
+                parts = self._classify_parts(raw, routes, persisted, entry.known)
                 yield ClassifiedBatch(routes, parts, entry.known, _count_outcomes(parts, batch)[0])
                 return
             routes = self.pin_routes()
             for _ in range(MAX_ATTEMPTS):
-                parts = self._classify_parts(raw, routes, kept)
+                parts = self._classify_parts(raw, routes, persisted)
                 counts, known, unknown = _count_outcomes(parts, batch)
                 fresh = self._pin_if_newer(routes) if unknown or not known <= _pinned_names(routes) else None
                 if fresh is None and unknown:
@@ -156,13 +156,17 @@ class BatchClassifier:
                     yield ClassifiedBatch(routes, parts, tuple(sorted(known)), counts)
                     return
                 routes = fresh
-                _unpersist_all(kept)
+                _unpersist_all(persisted)
             raise Conflict("new schemas keep arriving while the batch is decoded")
         finally:
-            _unpersist_all(kept)
+            _unpersist_all(persisted)
 
     def _classify_parts(
-        self, raw: DataFrame, routes: Sequence[PinnedRoute], kept: list[DataFrame], known: Sequence[str] | None = None
+        self,
+        raw: DataFrame,
+        routes: Sequence[PinnedRoute],
+        persisted: list[DataFrame],
+        known: Sequence[str] | None = None,
     ) -> tuple[RoutePart, ...]:
         """Return the judged records by group, each kept once it is computed."""
         parts: list[RoutePart] = []
@@ -175,7 +179,7 @@ class BatchClassifier:
         rest = select_unrouted(raw, grouped, self._config)
         if rest is not None:
             parts.append((None, rest.persist()))
-        kept += [df for _, df in parts]
+        persisted += [df for _, df in parts]
         return tuple(parts)
 
     def _pin_subject(self, subject: str, *, waiting: bool = True) -> PinnedSchemas:
@@ -214,8 +218,8 @@ class BatchClassifier:
         late: list[ResolvedSchema] = []
         for number in _unknown_ids(parts):
             with suppress(ContentNotFound):
-                asked = partial(get_client(registry).resolve, number, context=context)
-                late.append(retry_unavailable(asked, self._config.source.patience))
+                lookup = partial(get_client(registry).resolve, number, context=context)
+                late.append(retry_unavailable(lookup, self._config.source.patience))
         if not late:
             return None
         return tuple(PinnedRoute(route.config, _with_schemas(route.pinned, late)) for route in routes)
@@ -240,9 +244,9 @@ def _pinned_names(routes: Sequence[PinnedRoute]) -> set[str]:
     return {name for route in routes for schema in route.pinned.snapshot.schemas for name in schema_names(schema)}
 
 
-def _unpersist_all(kept: list[DataFrame]) -> None:
-    while kept:
-        kept.pop().unpersist()
+def _unpersist_all(persisted: list[DataFrame]) -> None:
+    while persisted:
+        persisted.pop().unpersist()
 
 
 def _count_outcomes(parts: Sequence[RoutePart], batch: int) -> tuple[BatchReport, set[str], bool]:

@@ -38,15 +38,15 @@ KINDS: Final = (*(code.name.lower() for code in ErrorCode if code is not ErrorCo
 """Every kind, in no order that means something."""
 
 
-def count_by_kind(codes: Mapping[str, int], letters: int) -> dict[str, int]:
+def count_by_kind(codes: Mapping[str, int], records: int) -> dict[str, int]:
     """Return the dead letters of a batch by kind.
 
     Args:
         codes: Dead letters by the name of their code.
-        letters: How many there are; those without a code count as `other`.
+        records: How many there are; those without a code count as `other`.
     """
     counts = {code.lower(): count for code, count in codes.items()}
-    rest = letters - sum(codes.values())
+    rest = records - sum(codes.values())
     return counts | ({OTHER: rest} if rest > 0 else {})
 
 

@@ -106,7 +106,7 @@ class PipelineReport(msgspec.Struct, frozen=True):
 
     def add_batch(self, batch: BatchReport) -> PipelineReport:
         """Return the report with one more batch."""
-        seen = {
+        versions = {
             subject: tuple(dict.fromkeys((*self.versions.get(subject, ()), version)))
             for subject, version in batch.versions.items()
         }
@@ -116,7 +116,7 @@ class PipelineReport(msgspec.Struct, frozen=True):
             dead_letters=self.dead_letters + batch.dead_letters,
             tombstones=self.tombstones + batch.tombstones,
             tables=add_counts(self.tables, batch.tables),
-            versions=self.versions | seen,
+            versions=self.versions | versions,
             records=add_counts(self.records, batch.records),
             columns_added=self.columns_added + batch.columns_added,
             changes=self.changes + batch.changes,

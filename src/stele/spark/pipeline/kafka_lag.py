@@ -120,12 +120,12 @@ def kafka_client_settings(source: SourceConfig) -> dict[str, Any]:
 
     It takes user and password from a JAAS line.
     """
-    given = {name.removeprefix("kafka."): v for name, v in source.options.items() if name.startswith("kafka.")}
+    settings = {name.removeprefix("kafka."): v for name, v in source.options.items() if name.startswith("kafka.")}
     credentials = {
         f"sasl.{name}": re.sub(r"\\(.)", r"\1", value)
-        for name, value in _CREDENTIAL.findall(given.get("sasl.jaas.config", ""))
+        for name, value in _CREDENTIAL.findall(settings.get("sasl.jaas.config", ""))
     }
-    known = {name: value for name, value in given.items() if not name.startswith(_JAVA_ONLY)}
+    known = {name: value for name, value in settings.items() if not name.startswith(_JAVA_ONLY)}
     quiet = {"log_level": 0, "error_cb": lambda _: None}  # it would tell standard error about a broker that is away
     return {**known, **credentials, **quiet, "bootstrap.servers": source.bootstrap}
 
@@ -154,5 +154,5 @@ def _list_offsets(admin: AdminClient, places: list[TopicPartition], *, latest: b
         return {}
     offset_spec = OffsetSpec.latest if latest else OffsetSpec.earliest
     spec = offset_spec()  # type: ignore[no-untyped-call]  # the library has no annotation here
-    asked = admin.list_offsets(dict.fromkeys(places, spec), request_timeout=PATIENCE)
-    return {(place.topic, place.partition): answer.result(PATIENCE).offset for place, answer in asked.items()}
+    futures = admin.list_offsets(dict.fromkeys(places, spec), request_timeout=PATIENCE)
+    return {(place.topic, place.partition): answer.result(PATIENCE).offset for place, answer in futures.items()}

@@ -62,12 +62,12 @@ class PinnedRoute:
         from pyspark.sql.types import IntegerType, StructField, StructType
 
         own = [StructField(ID_COLUMN, id_type(config)), StructField(VERSION_COLUMN, IntegerType())]
-        kept = zip(config.table.keep, to_spark_types([RAW[name] for name in config.table.keep]), strict=True)
+        kept_columns = zip(config.table.keep, to_spark_types([RAW[name] for name in config.table.keep]), strict=True)
         return StructType(
             [
                 *with_comments(self.record_type(config), self.pinned.reader, self.config.message).fields,
                 *own,
-                *(StructField(RESERVED_PREFIX + name, type_) for name, type_ in kept),
+                *(StructField(RESERVED_PREFIX + name, type_) for name, type_ in kept_columns),
             ]
         )
 
@@ -77,8 +77,8 @@ class PinnedRoute:
 
         fields = [value.getField(field.name).alias(field.name) for field in self.record_type(config).fields]
         own = [f.col(ID).alias(ID_COLUMN), version_column(self.pinned, f.col(ID)).alias(VERSION_COLUMN)]
-        kept = [f.col(name).alias(RESERVED_PREFIX + name) for name in config.table.keep]
-        return judged.where(f.col(ERROR).isNull() & value.isNotNull()).select(*fields, *own, *kept)
+        kept_columns = [f.col(name).alias(RESERVED_PREFIX + name) for name in config.table.keep]
+        return judged.where(f.col(ERROR).isNull() & value.isNotNull()).select(*fields, *own, *kept_columns)
 
 
 def version_column(pinned: PinnedSchemas, name: Column) -> Column:

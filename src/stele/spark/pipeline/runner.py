@@ -64,13 +64,13 @@ def run_pipeline(
     from stele.spark.pipeline.journal import BatchJournal, pipeline_lock
     from stele.spark.pipeline.metrics import open_metrics
 
-    given = find_session(config, spark)
+    existing_session = find_session(config, spark)
     _check_source(config)
     ending = stop or threading.Event()
     with pipeline_lock(config.checkpoint), open_metrics(config) as metrics:
         judge = BatchClassifier(config, resolve_registry(config, registry), ending)
         judge.check_routes(waiting=BatchJournal(config.checkpoint).read_totals().batches > 0)
-        with open_session(config, given, start) as session, _stop_on_signals(ending), _silence_py4j():
+        with open_session(config, existing_session, start) as session, _stop_on_signals(ending), _silence_py4j():
             listeners = [metrics, *([progress] if progress else [])]
             run = _PipelineRun(session, config, judge, ending, listeners, on_batch_start or (lambda *_: None))
             run.run_query()
@@ -228,11 +228,11 @@ def find_session(config: PipelineConfig, spark: SparkSession | None) -> SparkSes
 
 @contextmanager
 def open_session(
-    config: PipelineConfig, given: SparkSession | None, start: StartSession = local_session
+    config: PipelineConfig, existing: SparkSession | None, start: StartSession = local_session
 ) -> Iterator[SparkSession]:
     """The session given, or one of the configuration's that ends here. Raises `NotInstalled`, `JavaMissing`."""
-    if given is not None:
-        yield given
+    if existing is not None:
+        yield existing
         return
     conf = dict(config.spark.conf)
     if config.spark.packages:
@@ -248,6 +248,6 @@ def open_session(
             session.stop()
 
 
-def resolve_registry(config: PipelineConfig, given: RegistryLike | None) -> RegistryLike:
+def resolve_registry(config: PipelineConfig, registry: RegistryLike | None) -> RegistryLike:
     """Return the registry given, or the configuration's, as it travels to tasks."""
-    return as_picklable(config.source.open_registry() if given is None else given)
+    return as_picklable(config.source.open_registry() if registry is None else registry)

@@ -193,8 +193,8 @@ class _ChangePlanner:
                 yield _case_clash(field, at, other)
             else:
                 yield from self._plan_added(field, at)
-        gone = there.keys() - {field.name for field in wanted.fields} - renamed.keys()
-        yield from (self._plan_dropped((*path, name)) for name in there if name in gone)
+        dropped_names = there.keys() - {field.name for field in wanted.fields} - renamed.keys()
+        yield from (self._plan_dropped((*path, name)) for name in there if name in dropped_names)
 
     def plan_type(self, has: DataType, wanted: DataType, path: ColumnPath, names: FieldPath) -> Iterator[ColumnChange]:
         from pyspark.sql.types import ArrayType, MapType, StructType
@@ -259,10 +259,10 @@ def _find_case_clashes(type_: DataType, path: ColumnPath) -> Iterator[ColumnChan
 
     match type_:
         case StructType():
-            seen: dict[str, str] = {}
+            spellings: dict[str, str] = {}
             for field in type_.fields:
                 at = (*path, field.name)
-                other = seen.setdefault(field.name.lower(), field.name)
+                other = spellings.setdefault(field.name.lower(), field.name)
                 if other != field.name:
                     yield _case_clash(field, at, other)
                 yield from _find_case_clashes(field.dataType, at)
@@ -285,15 +285,15 @@ _WHOLE: Final = ("tinyint", "smallint", "int", "bigint")
 _REAL: Final = ("float", "double")
 
 
-def can_hold(has: DataType, given: DataType) -> bool:
+def can_hold(has: DataType, incoming: DataType) -> bool:
     """Whether a column takes all values of another type as it is."""
     from pyspark.sql.types import DecimalType, NullType
 
-    if isinstance(given, NullType):
+    if isinstance(incoming, NullType):
         return True
-    if isinstance(has, DecimalType) and isinstance(given, DecimalType):
-        return has.scale >= given.scale and has.precision - has.scale >= given.precision - given.scale
-    one, other = has.simpleString(), given.simpleString()
+    if isinstance(has, DecimalType) and isinstance(incoming, DecimalType):
+        return has.scale >= incoming.scale and has.precision - has.scale >= incoming.precision - incoming.scale
+    one, other = has.simpleString(), incoming.simpleString()
     return any(one in kinds and other in kinds and kinds.index(one) >= kinds.index(other) for kinds in (_WHOLE, _REAL))
 
 

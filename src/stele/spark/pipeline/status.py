@@ -147,8 +147,8 @@ def read_status(config: PipelineConfig) -> PipelineStatus:
 def _list_changes(reports: Sequence[BatchReport]) -> Iterator[BatchChange]:
     """Return the changes of tables, the newest batch first."""
     for batch in reversed(reports):
-        for made in batch.changes:
-            yield BatchChange(batch.batch, batch.at, made.table, made.change.describe_outcome())
+        for table_change in batch.changes:
+            yield BatchChange(batch.batch, batch.at, table_change.table, table_change.change.describe_outcome())
 
 
 def is_running(checkpoint: str) -> bool | None:
@@ -262,9 +262,9 @@ def _list_sections(status: PipelineStatus) -> Iterator[Section]:
         ("id", "records", "subject", "version"),
         tuple((it.id, it.records, it.subject, str(it.version or "")) for it in status.ids),
     )
-    kept = pluralize(sum(status.reasons.values()), "dead letter")
+    dead_letters = pluralize(sum(status.reasons.values()), "dead letter")
     yield Section(
-        "Dead letters", ("reason", "records"), tuple(status.reasons.items()), note=f"{kept} of recent batches"
+        "Dead letters", ("reason", "records"), tuple(status.reasons.items()), note=f"{dead_letters} of recent batches"
     )
     yield Section("Behind Kafka", ("topic", "records"), tuple((status.lag or {}).items()))
 
@@ -389,11 +389,11 @@ def _plot_section(title: str, label: str, slots: Sequence[tuple[str, dict[str, i
         return Section(title)
     named = ranked[:MOST_SERIES]
     names = (*named, *([_OTHER] if len(named) < len(ranked) and _OTHER not in named else []))
-    shown = [(start, _sum_counts(_group_small_series(counts, names))) for start, counts in slots]
-    chart = Stack(label, names, tuple(shown))
+    buckets = [(start, _sum_counts(_group_small_series(counts, names))) for start, counts in slots]
+    chart = Stack(label, names, tuple(buckets))
     if not chart.is_plot:  # the tables of the batches and of their sums say as much
         return Section(title)
-    rows: list[tuple[Cell, ...]] = [(start, *(counts.get(n, 0) for n in names)) for start, counts in shown if counts]
+    rows: list[tuple[Cell, ...]] = [(start, *(counts.get(n, 0) for n in names)) for start, counts in buckets if counts]
     return Section(title, ("from", *names), tuple(rows), chart=chart, folded=True)
 
 
@@ -453,8 +453,8 @@ def _label_runs(pairs: Iterable[tuple[int, int]]) -> dict[int, str]:
         first, last = numbers[0], numbers[-1]
         spans.setdefault(version, []).append(str(first) if first == last else f"{first}–{last}")
     return {
-        version: f"batch {found[0]}" if len(found) == 1 and found[0].isdecimal() else f"batches {', '.join(found)}"
-        for version, found in spans.items()
+        version: f"batch {ranges[0]}" if len(ranges) == 1 and ranges[0].isdecimal() else f"batches {', '.join(ranges)}"
+        for version, ranges in spans.items()
     }
 
 

@@ -168,22 +168,22 @@ def _load_table(config: TableConfig, name: str) -> str:
 
 def _write_trino(config: TableConfig, name: str) -> str:
     """Return a catalogue of Trino and a query. Raises `Invalid` for a database that Trino does not reach by JDBC."""
-    found = urlsplit(config.catalog)
-    database = found.scheme.partition("+")[0]
+    url = urlsplit(config.catalog)
+    database = url.scheme.partition("+")[0]
     if database not in _DRIVERS:
         raise Invalid(
             f"Trino reads the catalogue by JDBC, and {config.catalog} is a file of this machine: "
             "keep the catalogue in PostgreSQL or MySQL"
         )
-    port = f":{found.port}" if found.port else ""
+    port = f":{url.port}" if url.port else ""
     return (
         "# etc/catalog/lake.properties\n"
         "connector.name=iceberg\n"
         "iceberg.catalog.type=jdbc\n"
         f"iceberg.jdbc-catalog.catalog-name={CATALOG_NAME}\n"
         f"iceberg.jdbc-catalog.driver-class={_DRIVERS[database]}\n"
-        f"iceberg.jdbc-catalog.connection-url=jdbc:{database}://{found.hostname}{port}{found.path}\n"
-        f"iceberg.jdbc-catalog.connection-user={found.username or ''}\n"
+        f"iceberg.jdbc-catalog.connection-url=jdbc:{database}://{url.hostname}{port}{url.path}\n"
+        f"iceberg.jdbc-catalog.connection-user={url.username or ''}\n"
         f"iceberg.jdbc-catalog.connection-password=${{ENV:{PASSWORD}}}\n"
         f"iceberg.jdbc-catalog.default-warehouse-dir={config.warehouse}\n"
         f"# {_SELECT} lake.{name} LIMIT {ROWS}\n"

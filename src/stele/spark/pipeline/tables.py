@@ -36,10 +36,10 @@ class PipelineTables:
         own = plan_changes(self.dead_letters.load_columns(), columns, self.dead_letters.capabilities, renames="add")
         return [*plans, TablePlan(self._config.dead_letter_table, "", 0, own)]
 
-    def evolve(self, routes: Sequence[PinnedRoute], *, asked: bool = False) -> tuple[TableChange, ...]:
+    def evolve(self, routes: Sequence[PinnedRoute], *, is_confirmed: bool = False) -> tuple[TableChange, ...]:
         """Do what the plans say; the changes that were made, those of the dead-letter table last.
 
-        asked   whether somebody looked at the plans, where the configuration wants that
+        is_confirmed   whether somebody looked at the plans, where the configuration wants that
         Raises `Conflict` when a table cannot take its schema, or somebody must look first.
         """
         plans = self.plan_tables(routes)
@@ -51,7 +51,7 @@ class PipelineTables:
                 )
         # a new comment changes no data, so nobody needs to be asked
         waiting = [(plan.table, step) for plan in plans[:-1] for step in plan.steps if step.kind != "comment"]
-        if waiting and self._config.table.changes == "ask" and not asked:
+        if waiting and self._config.table.changes == "ask" and not is_confirmed:
             steps = "; ".join(f"{table}: {step}" for table, step in waiting)
             raise Conflict(f"tables must change: approve it with `stele pipeline plan FILE --apply`: {steps}")
         for route, plan in zip(routes, plans, strict=False):
@@ -148,17 +148,17 @@ class _FormerNames:
         return self._collect_type(types[0], (), frozenset()) if types else []
 
     def _collect_type(self, path: str, names: FieldPath, inside: frozenset[str]) -> list[tuple[FieldPath, FieldPath]]:
-        found: list[tuple[FieldPath, FieldPath]] = []
+        renames: list[tuple[FieldPath, FieldPath]] = []
         for node in self._fields.get(path, ()):
             at = (*names, node.name)
             numbered = self._numbered.get((path, node.identity), ()) if node.identity else ()
             former = tuple(dict.fromkeys(name for name in (*node.aliases, *numbered) if name != node.name))
             if former:
-                found.append((at, former))
+                renames.append((at, former))
             for used in node.uses:
                 if used not in inside and len(at) < MOST_LEVELS:
-                    found += self._collect_type(used, at, inside | {path, used})
-        return found
+                    renames += self._collect_type(used, at, inside | {path, used})
+        return renames
 
 
 MOST_LEVELS = 32

@@ -136,8 +136,8 @@ def as_picklable(registry: RegistryLike) -> RegistryLike:
     """Return the registry in the form in which it is sent to tasks. Raises `Invalid` for what cannot travel."""
     if isinstance(registry, str | SchemaSnapshot | ClientFactory):
         return registry
-    given: object = registry
-    if not callable(given):
+    candidate: object = registry
+    if not callable(candidate):
         kind = type(registry).__name__
         raise Invalid(f"a registry is an address, a snapshot or a function that opens a client; a {kind} cannot travel")
     return ClientFactory(_NAMES.setdefault(registry, uuid4().hex), registry)

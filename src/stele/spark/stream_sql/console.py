@@ -115,13 +115,13 @@ def follow_stream(df: DataFrame, show: Callable[[DataFrame, int], None], *, avai
 @contextmanager
 def _note_interrupts() -> Iterator[Event]:
     """Set an event on Ctrl-C. PySpark's own handler would interrupt a call to the JVM and show its stack."""
-    seen = Event()
+    interrupt = Event()
     if current_thread() is not main_thread():
-        yield seen
+        yield interrupt
         return
-    before = signal.signal(signal.SIGINT, lambda *_: seen.set())
+    before = signal.signal(signal.SIGINT, lambda *_: interrupt.set())
     try:
-        yield seen
+        yield interrupt
     finally:
         signal.signal(signal.SIGINT, before)
 

@@ -67,11 +67,11 @@ def insert_rows(spark: SparkSession, stream: RegisteredStream, df: DataFrame, co
     if df.isStreaming:
         raise Invalid("INSERT cannot write a streaming query: use to_registry and writeStream")
     fields = _newest_columns(stream)
-    beside, complete = how.connector.writable_columns(spark)
+    extra_columns, complete = how.connector.writable_columns(spark)
     targets = _match_targets(
-        columns or list(fields), len(df.columns), fields, [f"_{name}" for name in beside], stream.name
+        columns or list(fields), len(df.columns), fields, [f"_{name}" for name in extra_columns], stream.name
     )
-    if complete and (missing := [name for name in beside if f"_{name}" not in targets]):
+    if complete and (missing := [name for name in extra_columns if f"_{name}" not in targets]):
         raise Invalid(f"{how.connector} have further columns: name _{', _'.join(missing)} in the list, too")
     written = to_registry(
         _cast_columns(df, targets, fields),
@@ -114,17 +114,17 @@ def _newest_columns(stream: RegisteredStream) -> dict[str, DataType]:
 
 
 def _match_targets(
-    columns: Sequence[str], given: int, fields: dict[str, DataType], beside: Sequence[str], name: str
+    columns: Sequence[str], count: int, fields: dict[str, DataType], source_columns: Sequence[str], name: str
 ) -> list[str]:
     """Return the field, or the column of the source with `_`, that each column fills."""
-    if len(columns) != given:
-        raise Invalid(f"the query has {given} columns, and {len(columns)} are to be filled: {', '.join(columns)}")
-    known = {each.lower(): each for each in (*beside, *fields)}
+    if len(columns) != count:
+        raise Invalid(f"the query has {count} columns, and {len(columns)} are to be filled: {', '.join(columns)}")
+    known = {each.lower(): each for each in (*source_columns, *fields)}
     targets = []
     for column in columns:
         target = known.get(column.lower())
         if target is None:
-            raise Invalid(f"{name} has no column {column!r} to fill: it has {', '.join([*fields, *beside])}")
+            raise Invalid(f"{name} has no column {column!r} to fill: it has {', '.join([*fields, *source_columns])}")
         if target in targets:
             raise Invalid(f"the column {column!r} is listed twice")
         targets.append(target)
@@ -139,10 +139,10 @@ def _cast_columns(df: DataFrame, targets: Sequence[str], fields: dict[str, DataT
     placed = df.toDF(*(f"c{place}" for place in range(len(targets))))
     columns = []
     for place, name in enumerate(targets):
-        column, held = f.col(f"c{place}"), placed.schema[place].dataType
+        column, source_type = f.col(f"c{place}"), placed.schema[place].dataType
         wanted = fields.get(name)
-        numbers = isinstance(held, NumericType) and isinstance(wanted, NumericType)
-        if wanted is not None and held != wanted and (numbers or can_cast_losslessly(held, wanted)):
+        numbers = isinstance(source_type, NumericType) and isinstance(wanted, NumericType)
+        if wanted is not None and source_type != wanted and (numbers or can_cast_losslessly(source_type, wanted)):
             column = column.cast(wanted)
         columns.append(column.alias(name))
     return placed.select(*columns)

@@ -97,11 +97,11 @@ class StreamOptions:
 class _MergedOptions:
     """Options by their canonical names, with the names as they were written."""
 
-    def __init__(self, given: Mapping[str, str], settings: Mapping[str, str]) -> None:
+    def __init__(self, options: Mapping[str, str], settings: Mapping[str, str]) -> None:
         self.values: dict[str, str] = {}
         self.written: dict[str, str] = {}
         self.passed: dict[str, dict[str, str]] = {prefix: {} for prefix in PASSED}
-        for written, value in given.items():
+        for written, value in options.items():
             self._add(written, value)
         pravega = self.values.get("pravega-stream")
         if pravega is not None:
@@ -148,19 +148,19 @@ class _MergedOptions:
         return OptionInvalid(f"the option {written!r} {why}", written)
 
 
-def resolve_options(name: str, given: Mapping[str, str], settings: Mapping[str, str]) -> StreamOptions:
+def resolve_options(name: str, options: Mapping[str, str], settings: Mapping[str, str]) -> StreamOptions:
     """Return the options of a stream.
 
     Args:
         name: Name of the stream.
-        given: Options as they were written.
+        options: Options as they were written.
         settings: Settings of the session; those with a prefix of `SETTINGS` count.
 
     Raises:
         OptionInvalid: If an option is unknown or has a wrong value.
         Invalid: If no option says where the records are.
     """
-    merged = _MergedOptions(given, settings)
+    merged = _MergedOptions(options, settings)
     _check_words(merged)
     wire = merged.get("wire", "confluent")
     return StreamOptions(

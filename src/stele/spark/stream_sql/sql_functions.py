@@ -113,38 +113,38 @@ def _error_type(reading: ReadPlan) -> Any:
 
 
 def _decode_function(reading: ReadPlan) -> Callable[[Any], Any]:
-    kept: list[Any] = []
+    decoders: list[Any] = []
 
     def values(records: Any) -> Any:
-        if not kept:
-            kept.append(reading.decoder())
-        return kept[0].decode(records).values
+        if not decoders:
+            decoders.append(reading.decoder())
+        return decoders[0].decode(records).values
 
     return values
 
 
 def _error_function(reading: ReadPlan) -> Callable[[Any], Any]:
-    kept: list[Any] = []
+    decoders: list[Any] = []
 
     def faults(records: Any) -> Any:
         from stele.spark.engines.base import error_structs
 
-        if not kept:
-            kept.append(reading.decoder())
-        return error_structs(kept[0].decode(records))
+        if not decoders:
+            decoders.append(reading.decoder())
+        return error_structs(decoders[0].decode(records))
 
     return faults
 
 
 def _encode_function(writing: WritePlan) -> Callable[[Any], Any]:
-    kept: list[Any] = []
+    encoders: list[Any] = []
 
     def records(values: Any) -> Any:
         from stele.spark.decode.records import RecordEncoder
 
-        if not kept:
-            kept.append(RecordEncoder(writing))
-        return kept[0].encode(values)[0]
+        if not encoders:
+            encoders.append(RecordEncoder(writing))
+        return encoders[0].encode(values)[0]
 
     return records
 
@@ -193,10 +193,10 @@ def _make_table_function(like: ReadPlan) -> type:
             raw = "value" if column is None else column.value
             if not rows.isTable or raw not in rows.dataType.names:
                 raise Invalid(f"the first argument must be a table with the column {raw!r}: from_registry(TABLE(t), …)")
-            kept = [field for field in rows.dataType.fields if field.name != raw]
+            other_fields = [field for field in rows.dataType.fields if field.name != raw]
             types = to_spark_types([reading.type, reading.wire.id_type, _error_type(reading)])
             added = [StructField(name, type_) for name, type_ in zip(_ADDED, types, strict=True)]
-            return AnalyzeResult(schema=StructType([*kept, *added]))
+            return AnalyzeResult(schema=StructType([*other_fields, *added]))
 
         def eval(self, rows: Any, subject: str, column: str = "value") -> Iterator[Any]:
             """Collect a row; return decoded rows once there are enough."""
@@ -237,5 +237,5 @@ def _decode_rows(decoder: RecordDecoder, rows: list[Row], column: str) -> Iterat
     values = decoded.values.to_pylist(maps_as_pydicts="lossy")
     outcomes = zip(rows, values, decoded.schema_ids.to_pylist(), error_structs(decoded).to_pylist(), strict=True)
     for row, value, number, error in outcomes:
-        kept = (each for name, each in zip(row.__fields__, row, strict=True) if name != column)
-        yield (*kept, value, number, error)
+        other_values = (each for name, each in zip(row.__fields__, row, strict=True) if name != column)
+        yield (*other_values, value, number, error)

@@ -131,26 +131,29 @@ def _write_spark_type(text: str) -> str:
     return " ".join(words)
 
 
-def can_cast_losslessly(held: DataType, wanted: DataType) -> bool:
+def can_cast_losslessly(source_type: DataType, target_type: DataType) -> bool:
     """Return whether every value of one type can be cast to the other without loss."""
     from pyspark.sql.types import ArrayType, DecimalType, MapType, StructType
 
-    mine, theirs = _class_name(held), _class_name(wanted)
-    match held, wanted:
+    mine, theirs = _class_name(source_type), _class_name(target_type)
+    match source_type, target_type:
         case ArrayType(), ArrayType():
-            return can_cast_losslessly(held.elementType, wanted.elementType)
+            return can_cast_losslessly(source_type.elementType, target_type.elementType)
         case MapType(), MapType():
-            return can_cast_losslessly(held.keyType, wanted.keyType) and can_cast_losslessly(
-                held.valueType, wanted.valueType
+            return can_cast_losslessly(source_type.keyType, target_type.keyType) and can_cast_losslessly(
+                source_type.valueType, target_type.valueType
             )
         case StructType(), StructType():
-            return [field.name.lower() for field in held] == [field.name.lower() for field in wanted] and all(
-                can_cast_losslessly(one.dataType, other.dataType) for one, other in zip(held, wanted, strict=True)
+            return [field.name.lower() for field in source_type] == [
+                field.name.lower() for field in target_type
+            ] and all(
+                can_cast_losslessly(one.dataType, other.dataType)
+                for one, other in zip(source_type, target_type, strict=True)
             )
         case DecimalType(), DecimalType():
-            return _fits_decimal(held.precision - held.scale, held.scale, wanted)
+            return _fits_decimal(source_type.precision - source_type.scale, source_type.scale, target_type)
         case _, DecimalType() if mine in _DIGITS:
-            return _fits_decimal(_DIGITS[mine], 0, wanted)
+            return _fits_decimal(_DIGITS[mine], 0, target_type)
         case DecimalType(), _:
             return theirs == "StringType"
     if mine == theirs or mine in {"NullType", "VoidType"}:
@@ -166,8 +169,8 @@ def can_cast_losslessly(held: DataType, wanted: DataType) -> bool:
     }
 
 
-def _fits_decimal(whole: int, scale: int, wanted: DecimalType) -> bool:
-    return wanted.scale >= scale and wanted.precision - wanted.scale >= whole
+def _fits_decimal(digits: int, scale: int, wanted: DecimalType) -> bool:
+    return wanted.scale >= scale and wanted.precision - wanted.scale >= digits
 
 
 def _class_name(kind: Any) -> str:
@@ -295,11 +298,11 @@ class RegisteredStream:
         else:
             names, columns = ["value"], [f.col(quote_name(_VALUE)).alias("value")]
         taken = {name.lower() for name in names}
-        beside = {ID: _ID, ERROR: f"{_VALUE}_error"} | {name: name for name in df.columns if name.startswith("_")}
-        for name, held in beside.items():
-            if held in df.columns and name.lower() not in taken:
+        sources = {ID: _ID, ERROR: f"{_VALUE}_error"} | {name: name for name in df.columns if name.startswith("_")}
+        for name, source in sources.items():
+            if source in df.columns and name.lower() not in taken:
                 taken.add(name.lower())
-                extras[name] = f.col(quote_name(held)).alias(name)
+                extras[name] = f.col(quote_name(source)).alias(name)
         wide = df.select(*columns, *extras.values())
         if self.columns:
             version = f", version {reader.version}," if reader else ""
@@ -311,20 +314,20 @@ def _select_dead(df: DataFrame, column: str) -> DataFrame:
     """Return the records that could not be read: what was wrong, the bytes, and what stands beside them."""
     from pyspark.sql import functions as f
 
-    held = {ERROR: f"{_VALUE}_error", f"_{column}": _RAW}
-    held |= {name: name for name in df.columns if name.startswith("_") and name not in held}
-    return df.select(*(f.col(quote_name(own)).alias(name) for name, own in held.items()))
+    sources = {ERROR: f"{_VALUE}_error", f"_{column}": _RAW}
+    sources |= {name: name for name in df.columns if name.startswith("_") and name not in sources}
+    return df.select(*(f.col(quote_name(own)).alias(name) for name, own in sources.items()))
 
 
 def make_stream(
     name: str,
-    given: Mapping[str, str],
+    options: Mapping[str, str],
     settings: Mapping[str, str],
     columns: Sequence[RequestedColumn] = (),
     registry: RegistryLike | None = None,
 ) -> RegisteredStream:
     """Return the stream of a name; see `options.reading`. registry goes before the option."""
-    how = resolve_options(name, given, settings)
+    how = resolve_options(name, options, settings)
     if registry is None and not how.registry:
         raise Invalid("no registry given: set the option registry or stele.registry = 'http://…'")
     return RegisteredStream(name, how, as_picklable(registry if registry is not None else how.registry), tuple(columns))
@@ -408,17 +411,17 @@ def create_stream(
     """
     require_spark()
     known = _STREAMS.setdefault(spark, {})
-    held = known.get(name.lower())
-    if held is not None and if_not_exists:
-        return held
-    if not replace and (held is not None or spark.catalog.tableExists(quote_name(name))):
-        kind = "stream" if held is not None else "table or view"
+    existing_stream = known.get(name.lower())
+    if existing_stream is not None and if_not_exists:
+        return existing_stream
+    if not replace and (existing_stream is not None or spark.catalog.tableExists(quote_name(name))):
+        kind = "stream" if existing_stream is not None else "table or view"
         raise AlreadyExists(f"there is a {kind} {name!r} already: CREATE OR REPLACE STREAM takes its place")
     wanted = [each if isinstance(each, RequestedColumn) else RequestedColumn(*each) for each in columns]
     stream = make_stream(name, {**(options or {}), **more}, spark.conf.getAll, wanted, registry)
     tables = stream.make_tables(spark)
-    if held is not None:
-        _drop_views(spark, held)
+    if existing_stream is not None:
+        _drop_views(spark, existing_stream)
     _create_views(spark, name, tables)
     known[name.lower()] = stream
     return stream

@@ -75,8 +75,8 @@ def spark_schema(
     source = get_format(format)
     if not isinstance(source, ToModel):
         raise CannotConvert(f"schemas of the format {source.name!r} cannot be converted")
-    given = {label: _to_bytes(document) for label, document in (references or {}).items()}
-    parsed: Any = source.parse(_to_bytes(text), given, strict=False)
+    documents = {label: _to_bytes(document) for label, document in (references or {}).items()}
+    parsed: Any = source.parse(_to_bytes(text), documents, strict=False)
     model, losses = source.to_model(parsed)
     struct, more = to_spark(model)
     return struct, [*losses, *more]

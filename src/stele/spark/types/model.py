@@ -94,8 +94,8 @@ def to_spark_scalar(kind: Type, path: str) -> tuple[DataType, list[Loss]]:
             losses = [Loss(path, *lost)] if lost else []
             if kind.kind in _WHOLE:
                 return t.DecimalType(_WHOLE[kind.kind], 0), losses
-            made: DataType = getattr(t, _NAMES[kind.kind])()
-            return made, losses
+            data_type: DataType = getattr(t, _NAMES[kind.kind])()
+            return data_type, losses
         case Decimal():
             return _decimal_type(kind, path)
         case Timestamp():
@@ -162,8 +162,8 @@ def to_model_scalar(kind: DataType, path: str) -> tuple[Type, dict[str, Any], li
     if type(kind).__name__ == "TimeType":
         return _time_type(kind, path)
     name = type(kind).__name__
-    found = next((scalar for scalar, word in _NAMES.items() if word == name and scalar not in _LOST), None)
-    return None if found is None else (Scalar(found), {}, [])
+    scalar_kind = next((scalar for scalar, word in _NAMES.items() if word == name and scalar not in _LOST), None)
+    return None if scalar_kind is None else (Scalar(scalar_kind), {}, [])
 
 
 def _time_type(kind: Any, path: str) -> tuple[Type, dict[str, Any], list[Loss]]:
@@ -228,12 +228,12 @@ class StructBuilder:
             self._add_loss(path, "OPEN", why, data=True)
         if len({field.name for field in record.fields}) < len(record.fields):
             raise CannotConvert(f"{record.name} has two fields of one name")
-        seen: dict[str, str] = {}
+        spellings: dict[str, str] = {}
         groups = {member: group for group, members in record.at_most_one.items() for member in members}
         fields: list[StructField] = []
         for field in record.fields:
             at = f"{path}.{field.name}" if path else field.name
-            other = seen.setdefault(field.name.lower(), field.name)
+            other = spellings.setdefault(field.name.lower(), field.name)
             if other != field.name:
                 self._add_loss(at, "NAME", f"Spark tells {other!r} and {field.name!r} apart only when it is told to.")
             fields.append(self._build_field(field, record.name, at, (*above, record.name), groups.get(field.name, "")))
@@ -277,9 +277,9 @@ class StructBuilder:
         self._depth += 1
         if self._depth > MAX_DEPTH:
             raise TooLarge(f"{path[:200]}: structs, arrays and maps are nested deeper than {MAX_DEPTH} levels")
-        made = self._build_unnoted_type(kind, usual, path, above)
+        result = self._build_unnoted_type(kind, usual, path, above)
         self._depth -= 1
-        return made
+        return result
 
     def _build_unnoted_type(self, kind: Type, usual: str, path: str, above: tuple[str, ...]) -> tuple[DataType, Any]:
         from pyspark.sql import types as t
@@ -294,10 +294,10 @@ class StructBuilder:
                 return self._build_named(kind.name, usual, path, above)
             case Union():
                 return self._build_union(kind, usual, path, above)
-        made, losses = to_spark_scalar(kind, path)
+        data_type, losses = to_spark_scalar(kind, path)
         self.losses += losses
-        plain = to_model_scalar(made, path)
-        return made, None if plain is not None and plain[0] == kind else note_of(kind)
+        plain = to_model_scalar(data_type, path)
+        return data_type, None if plain is not None and plain[0] == kind else note_of(kind)
 
     def _build_map(self, kind: Map, usual: str, path: str, above: tuple[str, ...]) -> tuple[DataType, Any]:
         from pyspark.sql import types as t
@@ -369,7 +369,7 @@ class ModelBuilder:
     def _add_loss(self, path: str, what: str, why: str, *, data: bool = False) -> None:
         self.losses.append(Loss(path, what, why, data))
 
-    def _read_record(self, struct: StructType, name: str, said: Mapping[str, Any], path: str) -> RecordType:
+    def _read_record(self, struct: StructType, name: str, note: Mapping[str, Any], path: str) -> RecordType:
         self._left -= len(struct.fields)
         if self._left < 0:
             raise TooLarge(f"the schema has more than {MAX_COLUMNS} columns")
@@ -384,8 +384,8 @@ class ModelBuilder:
             group = notes.get("oneof")
             if isinstance(group, str):
                 groups[group] = (*groups.get(group, ()), column.name)
-        doc, aliases = head_in(said)
-        is_open = said.get("open")
+        doc, aliases = head_in(note)
+        is_open = note.get("open")
         return RecordType(
             name, tuple(fields), doc, aliases, is_open if isinstance(is_open, bool) else None, at_most_one=groups
         )
@@ -419,9 +419,9 @@ class ModelBuilder:
         self._depth += 1
         if self._depth > MAX_DEPTH:
             raise TooLarge(f"{path[:200]}: structs, arrays and maps are nested deeper than {MAX_DEPTH} levels")
-        made = self._read_unnoted_type(kind, note, usual, path)
+        result = self._read_unnoted_type(kind, note, usual, path)
         self._depth -= 1
-        return made
+        return result
 
     def _read_unnoted_type(self, kind: DataType, note: Any, usual: str, path: str) -> tuple[Type, Mapping[str, Any]]:
         from pyspark.sql import types as t
@@ -441,18 +441,18 @@ class ModelBuilder:
         noted = self._read_noted_type(kind, note)
         if noted is not None:
             return noted, {}
-        found = to_model_scalar(kind, path)
-        if found is None:
+        result = to_model_scalar(kind, path)
+        if result is None:
             raise CannotConvert(f"{path}: the model has no type for {kind.simpleString()}")
-        self.losses += found[2]
-        return found[0], found[1]
+        self.losses += result[2]
+        return result[0], result[1]
 
     def _read_inner_type(self, kind: DataType, note: Any, usual: str, path: str) -> Type:
         """Return the type of items, keys and values, whose constraints have no place."""
-        made, constraints = self._read_type(kind, note, usual, path)
+        inner_type, constraints = self._read_type(kind, note, usual, path)
         if constraints:
             self._add_loss(path, "CONSTRAINT", f"Nothing checks {', '.join(constraints)} of what is inside.")
-        return made
+        return inner_type
 
     def _read_map(self, kind: MapType, note: Mapping[str, Any], usual: str, path: str) -> Type:
         key = self._read_inner_type(kind.keyType, note.get("keys"), f"{usual}Key", f"{path}{{}}.key")
@@ -480,18 +480,18 @@ class ModelBuilder:
         match note.get("union"):
             case list(names) if len(names) == len(kind.fields) and all(isinstance(each, str) for each in names):
                 return self._read_union(kind, names, usual, path)
-        said = note.get("record")
-        said = said if isinstance(said, dict) else {}
-        wanted = said.get("name")
+        record_note = note.get("record")
+        record_note = record_note if isinstance(record_note, dict) else {}
+        wanted = record_note.get("name")
         wanted = wanted if isinstance(wanted, str) else usual
         reserved = wanted not in self._types
         if reserved:
             self._types[wanted] = RecordType(wanted, ())
-        made = self._read_record(kind, wanted, said, path)
+        record = self._read_record(kind, wanted, record_note, path)
         if reserved:
-            self._types[wanted] = made
+            self._types[wanted] = record
             return TypeReference(wanted)
-        return self._declare_type(made, path)
+        return self._declare_type(record, path)
 
     def _read_union(self, kind: StructType, names: list[str], usual: str, path: str) -> Type:
         options = []

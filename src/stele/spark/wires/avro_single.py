@@ -45,13 +45,13 @@ class SingleObject:
         """See `Wire`."""
         wanted = bytes.fromhex(number)
         pinned = [*lookup.pinned.snapshot.schemas, lookup.pinned.reader]
-        found = _find_by_rabin(wanted, pinned)
-        if found is None and lookup.subjects:
+        schema = _find_by_rabin(wanted, pinned)
+        if schema is None and lookup.subjects:
             fresh = lookup.query(("versions", number), lambda registry: registry.snapshot(subjects=lookup.subjects))
-            found = None if fresh is None else _find_by_rabin(wanted, fresh.schemas)
-            if found is None:
+            schema = None if fresh is None else _find_by_rabin(wanted, fresh.schemas)
+            if schema is None:
                 lookup.remember_unknown(("versions", number))
-        return None if found is None else ResolvedId(found)
+        return None if schema is None else ResolvedId(schema)
 
     def framer(self, writer: ResolvedSchema, message: str, registry: RegistryLike) -> Framer:
         """See `Wire`. Raises `Invalid` for a schema that is not Avro."""

@@ -107,12 +107,12 @@ def first_header(headers: Column, name: str) -> Column:
     """Value of the first header of a name (in lower case) for each record, binary; null where there is none."""
     (keys, values), owners = _header_entries(headers)
     mine = pc.fill_null(pc.equal(pc.utf8_lower(keys), pa.scalar(name)), False)
-    rows, found = owners.filter(mine), values.filter(mine)
+    rows, matches = owners.filter(mine), values.filter(mine)
     first: dict[int, int] = {}
     for place, row in enumerate(rows.to_pylist()):
         first.setdefault(row, place)
     wanted = pa.array([first.get(row) for row in range(len(headers))], pa.int64())
-    return found.cast(pa.binary()).take(wanted)
+    return matches.cast(pa.binary()).take(wanted)
 
 
 def _header_entries(headers: Column) -> tuple[tuple[Column, Column], Column]:

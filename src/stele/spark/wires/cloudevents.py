@@ -54,15 +54,19 @@ class CloudEvents:
         """See `Wire`."""
         values = values.cast(pa.binary())
         if headers is not None and self.mode == "binary":
-            found = [first_header(headers, prefix + "dataschema") for prefix in cloudevents.PREFIXES]
-            ids, said = read_ids(pc.if_else(values.is_valid(), pc.coalesce(*found), None), _read_uri, pa.string())
-            return FrameParts(ids, values, pc.coalesce(said, _missing_schema_errors(ids, values)))
+            schema_headers = [first_header(headers, prefix + "dataschema") for prefix in cloudevents.PREFIXES]
+            ids, errors = read_ids(
+                pc.if_else(values.is_valid(), pc.coalesce(*schema_headers), None), _read_uri, pa.string()
+            )
+            return FrameParts(ids, values, pc.coalesce(errors, _missing_schema_errors(ids, values)))
         events = [None if document is None else _read_event(document) for document in values.to_pylist()]
         ids = pa.array([event.dataschema or None if isinstance(event, cloudevents.Event) else None for event in events])
         payloads = [event.data if isinstance(event, cloudevents.Event) else None for event in events]
-        said = pa.array([event if isinstance(event, str) else None for event in events], pa.string())
+        errors = pa.array([event if isinstance(event, str) else None for event in events], pa.string())
         ids = ids.cast(pa.string())
-        return FrameParts(ids, pa.array(payloads, pa.binary()), pc.coalesce(said, _missing_schema_errors(ids, values)))
+        return FrameParts(
+            ids, pa.array(payloads, pa.binary()), pc.coalesce(errors, _missing_schema_errors(ids, values))
+        )
 
     def resolve_id(self, number: Any, lookup: SchemaLookup) -> ResolvedId | None:
         """See `Wire`."""
@@ -108,7 +112,7 @@ class EventFramer:
         del indexes
         attributes = {"source": self.source, "type": self.type}
         if self.mode == "structured":
-            made = [
+            events = [
                 None
                 if data is None
                 else cloudevents.structured_event(
@@ -116,11 +120,11 @@ class EventFramer:
                 )
                 for data in payloads.to_pylist()
             ]
-            return pa.array(made, pa.binary()), None
+            return pa.array(events, pa.binary()), None
         rows = []
         for _ in range(len(payloads)):
-            said = cloudevents.event_headers(self.uri, {"id": str(uuid4()), **attributes})
-            rows.append([{"key": key, "value": value} for key, value in said.items()])
+            headers = cloudevents.event_headers(self.uri, {"id": str(uuid4()), **attributes})
+            rows.append([{"key": key, "value": value} for key, value in headers.items()])
         return payloads, pa.array(rows, HEADERS)
 
 

@@ -86,18 +86,20 @@ class HeaderGuid:
     def split(self, values: Column, headers: Column | None) -> FrameParts:
         """See `Wire`."""
         assert headers is not None
-        found = first_header(headers, confluent.HEADER_NAMES[self.field])
+        guid_headers = first_header(headers, confluent.HEADER_NAMES[self.field])
         heads, rest = split_heads(values, 5)
-        bare = found.is_null()
-        own, own_reasons = read_ids(found, _read_header_guid, pa.string())
+        bare = guid_headers.is_null()
+        own, own_reasons = read_ids(guid_headers, _read_header_guid, pa.string())
         near, near_reasons = read_ids(heads.filter(bare), _read_prefix_id, pa.string())
         places = _positions_among(bare)
         payloads = pc.if_else(bare, rest, values.cast(pa.binary()))
-        indexes = pc.fill_null(pc.binary_slice(found, _GUID_END, 1 << 31), b"")
+        indexes = pc.fill_null(pc.binary_slice(guid_headers, _GUID_END, 1 << 31), b"")
         ids = pc.coalesce(own, near.take(places))
         reasons = pc.coalesce(own_reasons, near_reasons.take(places))
-        gone = values.is_null()
-        return FrameParts(_null_where(ids, gone), payloads, _null_where(reasons, gone), pc.if_else(bare, None, indexes))
+        tombstones = values.is_null()
+        return FrameParts(
+            _null_where(ids, tombstones), payloads, _null_where(reasons, tombstones), pc.if_else(bare, None, indexes)
+        )
 
     def resolve_id(self, number: Any, lookup: SchemaLookup) -> ResolvedId | None:
         """See `Wire`."""
@@ -143,5 +145,5 @@ def _positions_among(chosen: Column) -> Column:
     return pc.if_else(chosen, counted, None)
 
 
-def _null_where(column: Column, gone: Column) -> Column:
-    return pc.if_else(gone, None, column)
+def _null_where(column: Column, mask: Column) -> Column:
+    return pc.if_else(mask, None, column)

@@ -58,21 +58,21 @@ class FrameNormalizer:
         resolved = [self._look_up(key) for key in coded.dictionary.to_pylist()]
         places = coded.indices.to_pylist()
         errors = _FrameErrors(parts.frame_errors)
-        founds: list[ResolvedId | None] = []
+        resolved_ids: list[ResolvedId | None] = []
         prefixes: list[bytes | None] = []
-        for found in resolved:
-            founds.append(None if isinstance(found, RecordError) else found[0])
-            prefixes.append(None if isinstance(found, RecordError) else found[1])
-        if any(found is None for found in founds):
+        for outcome in resolved:
+            resolved_ids.append(None if isinstance(outcome, RecordError) else outcome[0])
+            prefixes.append(None if isinstance(outcome, RecordError) else outcome[1])
+        if any(resolved_id is None for resolved_id in resolved_ids):
             for row, place in enumerate(places):
                 known = None if place is None else resolved[place]
                 if isinstance(known, RecordError):
                     errors.add_error(row, known)
         before = pa.array(prefixes, pa.binary()).take(coded.indices)
-        payloads = _unpack_payloads(parts.payloads, errors, coded, founds)
-        payloads = _prepend_indexes(parts, payloads, errors, coded, founds)
+        payloads = _unpack_payloads(parts.payloads, errors, coded, resolved_ids)
+        payloads = _prepend_indexes(parts, payloads, errors, coded, resolved_ids)
         frames = pc.binary_join_element_wise(before, payloads, pa.scalar(b"", pa.binary()))
-        padded = any(found is not None and found.padded for found in founds)
+        padded = any(resolved_id is not None and resolved_id.padded for resolved_id in resolved_ids)
         codes, details, _ = errors.columns()
         good = pc.equal(codes, pa.scalar(0, pa.uint8()))
         good_frames = pc.if_else(good, frames, None)
@@ -103,21 +103,21 @@ class FrameNormalizer:
     def _find_prefix(self, key: Any) -> tuple[ResolvedId, bytes] | None:
         number = self._numbers.get(key)
         if number is None:
-            found = self._wire.resolve_id(key, self._lookup)
-            if found is None:
+            resolved_id = self._wire.resolve_id(key, self._lookup)
+            if resolved_id is None:
                 return None
             number = self._numbers[key] = len(self._known)
-            self._known.append((key, found))
-        found = self._known[number][1]
-        return found, id_prefix(number) + self._encode_indexes(found)
+            self._known.append((key, resolved_id))
+        resolved_id = self._known[number][1]
+        return resolved_id, id_prefix(number) + self._encode_indexes(resolved_id)
 
-    def _encode_indexes(self, found: ResolvedId) -> bytes:
+    def _encode_indexes(self, resolved: ResolvedId) -> bytes:
         """Message indexes for payloads that come without."""
-        if found.schema.schema_type.upper() != "PROTOBUF" or found.message is None:
+        if resolved.schema.schema_type.upper() != "PROTOBUF" or resolved.message is None:
             return b""
-        parsed = parse_schema(found.schema).parsed
+        parsed = parse_schema(resolved.schema).parsed
         try:
-            return encode_indexes(indexes_of(parsed, found.message or self._message))
+            return encode_indexes(indexes_of(parsed, resolved.message or self._message))
         except Invalid as error:
             raise DataError(str(error)) from error
 
@@ -131,31 +131,35 @@ class _FrameErrors(ErrorColumns):
             self.add(row, ErrorCode.NOT_FRAMED, frame_errors[row].as_py())
 
 
-def _unpack_payloads(payloads: Column, errors: ErrorColumns, coded: Column, founds: list[ResolvedId | None]) -> Column:
+def _unpack_payloads(
+    payloads: Column, errors: ErrorColumns, coded: Column, resolved_ids: list[ResolvedId | None]
+) -> Column:
     """Payloads after their codecs; an error where one cannot be undone."""
-    if not any(found is not None and found.unpack for found in founds):
+    if not any(resolved_id is not None and resolved_id.unpack for resolved_id in resolved_ids):
         return payloads
-    made: list[bytes | None] = []
+    contents: list[bytes | None] = []
     for row, (data, place) in enumerate(zip(payloads.to_pylist(), coded.indices.to_pylist(), strict=True)):
-        found = None if place is None else founds[place]
-        if data is None or found is None or found.unpack is None:
-            made.append(data)
+        resolved_id = None if place is None else resolved_ids[place]
+        if data is None or resolved_id is None or resolved_id.unpack is None:
+            contents.append(data)
             continue
         try:
-            made.append(found.unpack(data))
+            contents.append(resolved_id.unpack(data))
         except FrameError as error:
-            made.append(None)
+            contents.append(None)
             errors.add(row, ErrorCode.CODEC_FAILED, str(error))
-    return pa.array(made, pa.binary())
+    return pa.array(contents, pa.binary())
 
 
 def _prepend_indexes(
-    parts: FrameParts, payloads: Column, errors: ErrorColumns, coded: Column, founds: list[ResolvedId | None]
+    parts: FrameParts, payloads: Column, errors: ErrorColumns, coded: Column, resolved_ids: list[ResolvedId | None]
 ) -> Column:
     """Message indexes that stood apart go before the payload; beside other formats than Protobuf they are too much."""
     if parts.indexes is None:
         return payloads
-    protobuf = [found is not None and found.schema.schema_type.upper() == "PROTOBUF" for found in founds]
+    protobuf = [
+        resolved_id is not None and resolved_id.schema.schema_type.upper() == "PROTOBUF" for resolved_id in resolved_ids
+    ]
     known: Column = pa.array(protobuf, pa.bool_()).take(coded.indices)
     mine: Column = known.fill_null(False)
     apart: Column = parts.indexes.fill_null(b"")

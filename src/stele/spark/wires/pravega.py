@@ -81,12 +81,14 @@ class Pravega:
         _require_registry(lookup.registry)
         group = self.group or lookup.pinned.subject
         request = self._encoding_request(group, number)
-        found = lookup.query((group, number), lambda registry: registry.send(request), NotFound)
-        if found is None:
+        encoding = lookup.query((group, number), lambda registry: registry.send(request), NotFound)
+        if encoding is None:
             return None
-        codec = found.codec_type.name
+        codec = encoding.codec_type.name
         unpack = partial(pravega.decompress, codec) if codec else None
-        return ResolvedId(_to_resolved_schema(found.schema_info), found.schema_info.type, unpack, padded=bool(codec))
+        return ResolvedId(
+            _to_resolved_schema(encoding.schema_info), encoding.schema_info.type, unpack, padded=bool(codec)
+        )
 
     def list_encodings(self, registry: RegistryLike, subject: str, version: int) -> list[tuple[int, str]]:
         """Return the encoding ids of a version of the subject, each with its codec ("" for none), in order.
@@ -140,10 +142,10 @@ class Pravega:
         )
         body = encode_body({"versionInfo": version, "codecType": self.codec})
         route = f"{_group_path(group)}/encodings"
-        given = client.send(
+        encoding = client.send(
             Request("PUT", route, json_decoder(_EncodingId), parameters, body, JSON, effect=Effect.WRITE)
         )
-        return PravegaFramer(given.encoding_id, self.codec)
+        return PravegaFramer(encoding.encoding_id, self.codec)
 
 
 @dataclass(frozen=True, slots=True)

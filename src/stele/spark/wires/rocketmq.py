@@ -56,8 +56,8 @@ class RocketMQ:
         subject = self.subject or lookup.pinned.subject
         route = f"{self._subject_path(subject)}/recordId/{number}/schema"
         request = Request("GET", route, json_decoder(_Record), cache_policy=CachePolicy.IMMUTABLE, subject=subject)
-        found = lookup.query((subject, number), lambda registry: registry.send(request), NotFound)
-        return None if found is None else ResolvedId(ResolvedSchema(found.idl, found.type.upper()), message="")
+        record = lookup.query((subject, number), lambda registry: registry.send(request), NotFound)
+        return None if record is None else ResolvedId(ResolvedSchema(record.idl, record.type.upper()), message="")
 
     def framer(self, writer: ResolvedSchema, message: str, registry: RegistryLike) -> Framer:
         """See `Wire`. Raises `NotFound` when the subject has no record with the schema."""
@@ -66,13 +66,13 @@ class RocketMQ:
             raise Invalid("a snapshot holds no record ids: writing the RocketMQ wire needs the registry")
         subject = self.subject or writer.subject
         route = f"{self._subject_path(subject)}/schema/schema"
-        found = get_client(registry).send(
+        record = get_client(registry).send(
             Request("POST", route, json_decoder(_Record), body=writer.text.encode(), media=JSON, subject=subject)
         )
-        if found.record_id is None:
+        if record.record_id is None:
             raise NotFound(f"the schema has no record id in the subject {subject!r}")
         frame = wire.frame_avro if self.form == "avro" else wire.frame_json
-        return RocketMQFramer(frame(found.record_id, b""))
+        return RocketMQFramer(frame(record.record_id, b""))
 
     def _subject_path(self, subject: str) -> str:
         where = ("cluster", self.cluster, "tenant", self.tenant, "subject", subject)

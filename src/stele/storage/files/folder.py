@@ -111,7 +111,7 @@ def list_snapshots(folder: Path) -> list[int]:
 
 
 def _list_numbers(folder: Path, pattern: re.Pattern[str]) -> list[int]:
-    return sorted(int(found[1]) for name in os.listdir(folder) if (found := pattern.fullmatch(name)))
+    return sorted(int(match[1]) for name in os.listdir(folder) if (match := pattern.fullmatch(name)))
 
 
 def sync_folder(folder: Path) -> None:
@@ -129,18 +129,18 @@ def replace_file(file: Path) -> Iterator[BinaryIO]:
 
     Only its owner may read it: keys and secrets are in the log.
     """
-    beside = file.with_name(file.name + UNFINISHED)
+    temporary_file = file.with_name(file.name + UNFINISHED)
     with suppress(FileNotFoundError):
-        beside.unlink()  # of a process that died
+        temporary_file.unlink()  # of a process that died
     try:
-        with open(beside, "xb", opener=_open_private) as new:
+        with open(temporary_file, "xb", opener=_open_private) as new:
             yield new
             new.flush()
             os.fsync(new.fileno())
-        os.replace(beside, file)
+        os.replace(temporary_file, file)
     except BaseException:
         with suppress(OSError):
-            beside.unlink()
+            temporary_file.unlink()
         raise
     sync_folder(file.parent)
 

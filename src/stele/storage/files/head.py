@@ -39,8 +39,8 @@ class Head:
         self._folder = folder
         self._path = folder / HEAD_NAME
         self._descriptor = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-        found = os.fstat(self._descriptor)
-        self._identity = found.st_dev, found.st_ino
+        status = os.fstat(self._descriptor)
+        self._identity = status.st_dev, status.st_ino
 
     @property
     def is_empty(self) -> bool:
@@ -57,14 +57,14 @@ class Head:
         Raises `StoreError` for the layout of a newer release.
         """
         for _ in range(_RETRIES):
-            found = _PATTERN.fullmatch(self.read_bytes())
-            if found is not None and b"%08x" % crc32(found[1]) == found[4]:
-                if int(found[2]) > LAYOUT:
+            match = _PATTERN.fullmatch(self.read_bytes())
+            if match is not None and b"%08x" % crc32(match[1]) == match[4]:
+                if int(match[2]) > LAYOUT:
                     raise StoreError(
-                        f"The log {self._folder} has layout {int(found[2])}, this program knows layout {LAYOUT}: use a"
+                        f"The log {self._folder} has layout {int(match[2])}, this program knows layout {LAYOUT}: use a"
                         " newer Stele"
                     )
-                return int(found[3])
+                return int(match[3])
             time.sleep(0)  # someone is writing it right now
         return None
 
@@ -98,10 +98,10 @@ class Head:
     def require_same(self) -> None:
         """Raise `StoreReplaced` when the file is gone or is another one: its folder was deleted or replaced."""
         try:
-            found = os.stat(self._path)
+            status = os.stat(self._path)
         except OSError as error:
             raise StoreReplaced(f"The log {self._folder} cannot be written: {self._path}: {error.strerror}") from error
-        if (found.st_dev, found.st_ino) != self._identity:
+        if (status.st_dev, status.st_ino) != self._identity:
             raise StoreReplaced(
                 f"The log {self._folder} cannot be written: another folder or file has taken the place of {self._path};"
                 " start again"

@@ -45,12 +45,12 @@ def print_line(line: Line) -> bytes:
 
 def read_line(data: bytes) -> Line | None:
     """Return the record of a line with its end; None when it is not one that was written so."""
-    found = _PATTERN.fullmatch(data)
-    if found is None or int(found[5], 16) != crc32(found[6], crc32(found[1])):
+    match = _PATTERN.fullmatch(data)
+    if match is None or int(match[5], 16) != crc32(match[6], crc32(match[1])):
         return None
-    seq = int(found[2])
-    first = seq - int(found[3]) + 1
-    return Line(seq, first, first + int(found[4]) - 1, found[6].decode("unicode_escape").encode("latin-1"))
+    seq = int(match[2])
+    first = seq - int(match[3]) + 1
+    return Line(seq, first, first + int(match[4]) - 1, match[6].decode("unicode_escape").encode("latin-1"))
 
 
 def read_seq(data: bytes) -> int | None:

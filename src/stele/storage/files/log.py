@@ -143,8 +143,8 @@ class FilesLog:
     def has_changed(self) -> bool:
         """Whether any handle wrote since the last call: True on the first call and after own appends, too."""
         self._require_open()
-        seen, self._seen = self._seen, self._head.read_bytes()
-        return seen != self._seen
+        previous_head, self._seen = self._seen, self._head.read_bytes()
+        return previous_head != self._seen
 
     def turn(self) -> AbstractAsyncContextManager[None]:
         """One writer at a time among all processes; given up waiting for after `patience` seconds."""
@@ -218,29 +218,29 @@ class FilesLog:
             path = self._folder / name_segment(first)
             offset = behind.offset if (behind.seq, behind.segment) == (seq, first) else None
             with path.open("rb", buffering=1 << 16) as file:
-                found = list(islice(read_lines(file, path, seq + 1, offset), count - len(entries)))
-            if not found:
+                lines = list(islice(read_lines(file, path, seq + 1, offset), count - len(entries)))
+            if not lines:
                 raise damaged_segment(path, seq + 1)
-            entries += [LogEntry(line.seq, line.record) for line, _ in found]
-            last, position = found[-1]
+            entries += [LogEntry(line.seq, line.record) for line, _ in lines]
+            last, position = lines[-1]
             behind = self._behind = _Place(last.seq, first, position)
         return entries
 
     def _find_segment(self, seq: int) -> int:
         if seq == self._behind.seq + 1 and self._behind.segment and not self._is_first(seq):
             return self._behind.segment
-        found = [first for first in list_segments(self._folder) if first <= seq]
-        if not found:
+        segments = [first for first in list_segments(self._folder) if first <= seq]
+        if not segments:
             raise damaged_segment(self._folder / name_segment(seq), seq)
-        return found[-1]
+        return segments[-1]
 
     def _is_first(self, seq: int) -> bool:
         return (self._folder / name_segment(seq)).exists()
 
     def _read_snapshot(self) -> tuple[int, bytes] | None:
-        while found := list_snapshots(self._folder):
+        while snapshots := list_snapshots(self._folder):
             try:
-                return found[-1], (self._folder / name_snapshot(found[-1])).read_bytes()
+                return snapshots[-1], (self._folder / name_snapshot(snapshots[-1])).read_bytes()
             except FileNotFoundError:  # a later one has taken its place meanwhile
                 continue
         return None

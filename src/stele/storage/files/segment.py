@@ -56,8 +56,8 @@ def read_lines(file: BinaryIO, path: Path, first: int, offset: int | None = None
     expected = first
     if offset is not None:
         file.seek(offset)
-        found = read_line(file.readline())
-        if found is None or found.seq != first:
+        candidate = read_line(file.readline())
+        if candidate is None or candidate.seq != first:
             offset = None
         file.seek(offset or 0)
     if offset is None:
@@ -95,10 +95,10 @@ def _claim_seq(data: bytes, path: Path, seq: int) -> int:
     """The number of a line; one without an end is still being written, or its writer died, and is behind all others."""
     if not data.endswith(b"\n"):
         return sys.maxsize
-    found = read_seq(data)
-    if found is None:
+    line_seq = read_seq(data)
+    if line_seq is None:
         raise damaged_segment(path, seq)
-    return found
+    return line_seq
 
 
 def find_end(file: BinaryIO, path: Path, durable: SegmentEnd) -> SegmentEnd:

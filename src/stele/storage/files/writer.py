@@ -93,12 +93,12 @@ class FolderWriter:
     def save_snapshot(self, seq: int, data: bytes) -> None:
         """Keep a snapshot and drop older ones; nothing happens when a later one is there."""
         with self._head.hold_lock(self._patience):
-            found = list_snapshots(self._folder)
-            if found and found[-1] > seq:
+            snapshots = list_snapshots(self._folder)
+            if snapshots and snapshots[-1] > seq:
                 return
             with replace_file(self._folder / name_snapshot(seq)) as file:
                 file.write(data)
-            for older in found:
+            for older in snapshots:
                 if older != seq:
                     (self._folder / name_snapshot(older)).unlink(missing_ok=True)
 

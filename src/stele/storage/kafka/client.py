@@ -202,9 +202,9 @@ class TopicClient:
         partition = TopicPartition(topic or self.address.topic, PARTITION)
         deadline = time.monotonic() + ANSWER_SECONDS
         while True:
-            asked = self.admin.list_offsets({partition: _LATEST}, request_timeout=ANSWER_SECONDS)
+            futures = self.admin.list_offsets({partition: _LATEST}, request_timeout=ANSWER_SECONDS)
             try:
-                return int((await asyncio.wrap_future(asked[partition])).offset)
+                return int((await asyncio.wrap_future(futures[partition])).offset)
             except KafkaException as error:
                 if error.args[0].name() not in _LEADER_CHANGES or time.monotonic() > deadline:
                     raise store_error(self.place, error.args[0]) from error
@@ -280,7 +280,7 @@ def fetch_messages(
     """The messages at offsets that ascend; those that compaction has taken are left out. Raises `StoreTimeout`."""
     if not offsets:
         return {}
-    found: dict[int, TopicMessage] = {}
+    messages: dict[int, TopicMessage] = {}
     wanted, last, position = set(offsets), offsets[-1], -1
     consumer.assign([TopicPartition(topic, PARTITION, offsets[0])])
     deadline = time.monotonic() + ANSWER_SECONDS
@@ -294,10 +294,10 @@ def fetch_messages(
                 if read.error is None:
                     position = read.offset + 1
                     if read.offset in wanted:
-                        found[read.offset] = read
+                        messages[read.offset] = read
                 elif read.error.name() == END_OF_TOPIC:
                     position = read.offset
                 deadline = time.monotonic() + ANSWER_SECONDS
-        return found
+        return messages
     finally:
         consumer.unassign()

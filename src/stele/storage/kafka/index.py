@@ -88,8 +88,8 @@ class ClaimIndex:
 
     def list_offsets(self, after: int, limit: int) -> list[int]:
         """The offsets of the messages of records after a sequence number, each once, in the order of the records."""
-        found = self._offsets[after : after + limit]
-        return [offset for i, offset in enumerate(found) if i == 0 or offset != found[i - 1] or offset == MISSING]
+        offsets = self._offsets[after : after + limit]
+        return [offset for i, offset in enumerate(offsets) if i == 0 or offset != offsets[i - 1] or offset == MISSING]
 
     def count_records(self, seq: int) -> int:
         """How many records are in the message whose first one is seq."""

@@ -156,9 +156,9 @@ class KafkaLog:
         void = self._follower.list_void()
         unknown = await self._client.fetch([offset for offset, key in void.items() if key is None])
         for offset, key in void.items():
-            found = key if key is not None else _key_of(unknown.get(offset))
-            if found is not None:
-                await self._withdraw(offset, found)
+            message_key = key if key is not None else _key_of(unknown.get(offset))
+            if message_key is not None:
+                await self._withdraw(offset, message_key)
             else:
                 self._follower.forget_void(offset)
 
@@ -225,8 +225,8 @@ class KafkaLog:
     def has_changed(self) -> bool:
         """Whether the consumer has seen records since the last call: True on the first, and after own appends, too."""
         self._require_open()
-        seen, self._seen = self._seen, self._follower.head
-        return seen != self._seen
+        previous_head, self._seen = self._seen, self._follower.head
+        return previous_head != self._seen
 
     async def wait(self, after: int, timeout: float) -> None:  # noqa: ASYNC109 - part of the driver's contract
         """Return once the head is past `after`, when the consumer has seen that, or when timeout seconds have gone."""
@@ -299,12 +299,12 @@ class KafkaLog:
         topic = name_snapshot_topic(self._address.topic)
         if await asyncio.to_thread(find_topic, self._client.admin, topic) is None:
             return None
-        found = await asyncio.to_thread(read_snapshots, self._address, topic, await self._client.find_end(topic))
-        if not found:
+        snapshots = await asyncio.to_thread(read_snapshots, self._address, topic, await self._client.find_end(topic))
+        if not snapshots:
             return None
-        data = b"".join(found[-1].pieces)
-        found[-1].pieces.clear()  # the call in a thread keeps what it has returned until garbage is collected
-        return found[-1].seq, data
+        data = b"".join(snapshots[-1].pieces)
+        snapshots[-1].pieces.clear()  # the call in a thread keeps what it has returned until garbage is collected
+        return snapshots[-1].seq, data
 
     # --- state of the log -------------------------------------------------------------------------------------------
 

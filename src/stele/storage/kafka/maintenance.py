@@ -59,9 +59,9 @@ class TopicFiles:
             seq = 1
             while page := list(islice(rest, _PAGE)):
                 wanted = sorted({offset for offset in page if offset != MISSING})
-                found = fetch_messages(consumer, self._address, self._address.topic, wanted)
+                messages = fetch_messages(consumer, self._address, self._address.topic, wanted)
                 for offset in page:
-                    for stored in _read_values(found.get(offset), index.count_records(seq)):
+                    for stored in _read_values(messages.get(offset), index.count_records(seq)):
                         yield StoredRecord(seq, stored)
                         seq += 1
         yield from (StoredRecord(place, None) for place in range(seq, until + 1))
@@ -109,11 +109,11 @@ def _read_values(message: TopicMessage | None, count: int) -> list[bytes] | list
     """The records of a message, or as many times nothing."""
     if message is not None and message.value is not None:
         try:
-            found = read_records(message.value)
+            records = read_records(message.value)
         except msgspec.MsgspecError:
             return [None] * count
-        if len(found) == count:
-            return found
+        if len(records) == count:
+            return records
     return [None] * count
 
 

@@ -78,22 +78,22 @@ def _take_message(
     message: TopicMessage,
     place: str,
     parts: dict[tuple[str, int], dict[int, tuple[bytes, bytes]]],
-    whole: dict[bytes, StoredSnapshot],
+    complete: dict[bytes, StoredSnapshot],
 ) -> None:
     data, value = message.key, message.value
     key = read_key(data, place)
     if data is None:
         return
     if value is None:
-        whole.pop(data, None)
+        complete.pop(data, None)
     elif isinstance(key, SnapshotPart):
         parts.setdefault((key.node, key.attempt), {})[key.part] = data, value
     elif isinstance(key, SnapshotEnd):
-        found = parts.pop((key.node, key.attempt), {})
-        if len(found) == key.parts:
-            rows = [found[i] for i in range(key.parts)]
-            whole[data] = StoredSnapshot(key.seq, [value for _, value in rows], (data, *(part for part, _ in rows)))
-            newest = max(snapshot.seq for snapshot in whole.values())
-            for snapshot in whole.values():
+        attempt_parts = parts.pop((key.node, key.attempt), {})
+        if len(attempt_parts) == key.parts:
+            rows = [attempt_parts[i] for i in range(key.parts)]
+            complete[data] = StoredSnapshot(key.seq, [value for _, value in rows], (data, *(part for part, _ in rows)))
+            newest = max(snapshot.seq for snapshot in complete.values())
+            for snapshot in complete.values():
                 if snapshot.seq < newest:
                     snapshot.pieces.clear()

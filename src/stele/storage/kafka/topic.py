@@ -90,21 +90,21 @@ def find_replicas(admin: AdminClient, topic: str) -> int:
 
 
 def _describe_topic(admin: AdminClient, topic: str) -> TopicDescription:
-    asked = admin.describe_topics(TopicCollection([topic]), request_timeout=ANSWER_SECONDS)
-    found: TopicDescription = asked[topic].result()
-    return found
+    futures = admin.describe_topics(TopicCollection([topic]), request_timeout=ANSWER_SECONDS)
+    description: TopicDescription = futures[topic].result()
+    return description
 
 
 def read_topic_settings(admin: AdminClient, topic: str) -> dict[str, str]:
     """The settings of a topic; none where this user may not see them. Raises `KafkaException`."""
     resource = ConfigResource(ResourceType.TOPIC, topic)
     try:
-        found = admin.describe_configs([resource], request_timeout=ANSWER_SECONDS)[resource].result()
+        entries = admin.describe_configs([resource], request_timeout=ANSWER_SECONDS)[resource].result()
     except KafkaException as error:
         if error.args[0].name() == "TOPIC_AUTHORIZATION_FAILED":
             return {}
         raise
-    return {name: entry.value for name, entry in found.items() if entry.value is not None}
+    return {name: entry.value for name, entry in entries.items() if entry.value is not None}
 
 
 def _make_topic(admin: AdminClient, address: TopicAddress, topic: str) -> None:

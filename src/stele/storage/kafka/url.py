@@ -62,14 +62,14 @@ def parse_url(url: str) -> TopicAddress:
     """
     try:
         parts = urlsplit(url)
-        given = parse_qsl(parts.query, keep_blank_values=True, strict_parsing=bool(parts.query))
+        pairs = parse_qsl(parts.query, keep_blank_values=True, strict_parsing=bool(parts.query))
     except ValueError:
         raise InvalidRequest(_SHAPE) from None
     credentials, _, hosts = parts.netloc.rpartition("@")
     topic = unquote(parts.path.removeprefix("/"))
     if not hosts or not _TOPIC.fullmatch(topic) or topic in {".", ".."} or parts.fragment:
         raise InvalidRequest(_SHAPE)
-    parameters = dict(given)
+    parameters = dict(pairs)
     replication = parameters.pop(_REPLICATION, None)
     if replication is not None and not (replication.isdigit() and int(replication) > 0):
         raise InvalidRequest(f"{_REPLICATION} of a store in Kafka is a number from 1")
@@ -91,8 +91,8 @@ def parse_url(url: str) -> TopicAddress:
 
 def _find_login(user: str, password: str, parameters: Mapping[str, str]) -> dict[str, str]:
     """Settings for user and password: over TLS and as they are, where the URL says nothing else."""
-    found = find_credentials()
-    user, secret = user or found.user or "", password or found.password or ""
+    credentials = find_credentials()
+    user, secret = user or credentials.user or "", password or credentials.password or ""
     if not user:
         return {}
     return {

@@ -69,8 +69,8 @@ _WHY: Final = {
 
 def store_error(place: str, error: pymysql.MySQLError) -> StoreError:
     """The `StoreError` for what the server or the client library says."""
-    number, said = error.args[0] if error.args else 0, str(error.args[-1] if error.args else error)
-    return StoreError(f"The store {place} {_WHY.get(number, 'cannot be used')}: {' '.join(said.split())}")
+    number, text = error.args[0] if error.args else 0, str(error.args[-1] if error.args else error)
+    return StoreError(f"The store {place} {_WHY.get(number, 'cannot be used')}: {' '.join(text.split())}")
 
 
 def fetch_row(connection: Connection[Any], query: str, values: tuple[Any, ...] = ()) -> tuple[Any, ...]:

@@ -49,8 +49,8 @@ class MysqlTables:
                 page = range(first, min(first + _PAGE, last + 1))
                 with connection.cursor() as cursor:
                     cursor.execute(_READ, (page[0], page[-1]))
-                    found = dict(cursor.fetchall())
-                yield from (StoredRecord(seq, found.get(seq)) for seq in page)
+                    records = dict(cursor.fetchall())
+                yield from (StoredRecord(seq, records.get(seq)) for seq in page)
 
     def write_anew(self, records: Iterable[bytes]) -> str:
         """Write a new table, and let the tables change places; nodes that run on the old one write no more."""

@@ -35,12 +35,12 @@ def connect_options(url: str) -> dict[str, Any]:
     is_known = parameters.keys() <= _PARAMETERS and len(pairs) == len(parameters)
     if not database or "/" in database or not parts.hostname or parts.fragment or not is_known or timeout < 1:
         raise InvalidRequest(_SHAPE)
-    found = find_credentials()
+    credentials = find_credentials()
     options = {
         "host": parts.hostname,
         "port": port,
-        "user": unquote(parts.username) if parts.username is not None else found.user,
-        "password": unquote(parts.password) if parts.password is not None else found.password or "",
+        "user": unquote(parts.username) if parts.username is not None else credentials.user,
+        "password": unquote(parts.password) if parts.password is not None else credentials.password or "",
         "database": database,
         "connect_timeout": timeout,
         "unix_socket": parameters.get("unix-socket"),

@@ -84,21 +84,21 @@ def connect_options(url: str) -> dict[str, Any]:
     """Options of libpq for a URL of libpq's own form, completed from the environment. Raises `InvalidRequest`."""
     scheme, _, rest = url.partition(":")
     try:
-        given = conninfo_to_dict(f"{scheme.lower()}:{rest}") if rest.startswith("//") else None
+        parameters = conninfo_to_dict(f"{scheme.lower()}:{rest}") if rest.startswith("//") else None
     except psycopg.Error:
-        given = None
-    if given is None:
+        parameters = None
+    if parameters is None:
         raise InvalidRequest(
             "A PostgreSQL store is written postgresql://user@host:5432/database, with percent escapes in names and"
             " libpq's parameters after '?', such as sslmode=verify-full"
         )
-    found = find_credentials()
-    if found.user is not None:
-        given.setdefault("user", found.user)
-    if found.password is not None:
-        given.setdefault("password", found.password)
-    options = {**_DEFAULTS, **given}
-    if "," in str(given.get("host", "")):
+    credentials = find_credentials()
+    if credentials.user is not None:
+        parameters.setdefault("user", credentials.user)
+    if credentials.password is not None:
+        parameters.setdefault("password", credentials.password)
+    options = {**_DEFAULTS, **parameters}
+    if "," in str(parameters.get("host", "")):
         options.setdefault("target_session_attrs", "read-write")
     return options
 
@@ -106,8 +106,8 @@ def connect_options(url: str) -> dict[str, Any]:
 def store_error(place: str, error: psycopg.Error) -> StoreError:
     """The `StoreError` for what PostgreSQL or its client library says."""
     why = _WHY.get(error.sqlstate or "", "cannot be used" if error.sqlstate else "cannot be reached")
-    said = (error.diag.message_primary if error.sqlstate else None) or str(error)
-    first = re.split(r"\n\t|\nMultiple|\n- ", said.strip())[0]
+    text = (error.diag.message_primary if error.sqlstate else None) or str(error)
+    first = re.split(r"\n\t|\nMultiple|\n- ", text.strip())[0]
     return StoreError(f"The store {place} {why}: {' '.join(first.split())}")
 
 

@@ -44,8 +44,8 @@ class Listener:
 
     def _note(self) -> None:
         self._has_news = True
-        heard, self._heard = self._heard, asyncio.Event()
-        heard.set()
+        notified, self._heard = self._heard, asyncio.Event()
+        notified.set()
 
     async def _listen(self) -> None:
         first, longest = _PAUSES

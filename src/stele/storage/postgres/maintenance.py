@@ -79,15 +79,15 @@ class PostgresTables:
 
 def _read_page(connection: Connection[Any], first: int, last: int) -> Iterator[StoredRecord]:
     """The records of a page; where its blocks are damaged, those of them that can be had one by one."""
-    found: dict[int, bytes] = {}
+    records: dict[int, bytes] = {}
     try:
-        found = dict(connection.execute(_READ, (first, last)).fetchall())
+        records = dict(connection.execute(_READ, (first, last)).fetchall())
     except psycopg.Error:
         for seq in range(first, last + 1):
             with suppress(psycopg.Error):
-                found |= dict(connection.execute(_READ, (seq, seq)).fetchall())
+                records |= dict(connection.execute(_READ, (seq, seq)).fetchall())
     for seq in range(first, last + 1):
-        yield StoredRecord(seq, found.get(seq))
+        yield StoredRecord(seq, records.get(seq))
 
 
 def _read_layout(place: str, connection: Connection[Any]) -> int | None:

@@ -23,17 +23,17 @@ class FileIdentity:
         self._known: dict[str, tuple[int, int]] = {}
         for name in names:
             if os.path.exists(name):
-                found = os.stat(name)
-                self._known[name] = found.st_dev, found.st_ino
+                status = os.stat(name)
+                self._known[name] = status.st_dev, status.st_ino
 
     def require_same(self) -> None:
         """Raise `StoreReplaced` when a file is gone or is another one."""
         for name, known in self._known.items():
             try:
-                found = os.stat(name)
+                status = os.stat(name)
             except OSError as error:
                 raise StoreReplaced(f"The log {self._path} cannot be written: {name}: {error.strerror}") from error
-            if (found.st_dev, found.st_ino) != known:
+            if (status.st_dev, status.st_ino) != known:
                 raise StoreReplaced(
                     f"The log {self._path} cannot be written: another file has taken the place of {name}; start again"
                 )

@@ -132,8 +132,8 @@ class SqliteLog:
     def has_changed(self) -> bool:
         """Whether any connection committed since the last call: True on the first call and after own writes, too."""
         # https://sqlite.org/pragma.html#pragma_data_version
-        seen, self._seen = self._seen, self._query_number("PRAGMA data_version")
-        return seen != self._seen
+        previous_version, self._seen = self._seen, self._query_number("PRAGMA data_version")
+        return previous_version != self._seen
 
     def turn(self) -> AbstractAsyncContextManager[None]:
         """One writer at a time among all processes of the file; given up waiting for after `patience` seconds."""

@@ -84,9 +84,9 @@ class SqliteFiles:
 
     def write_copy(self, file: Path) -> None:
         """Copy the database by SQLite's own means, which take in the write-ahead log; the copy is one file."""
-        with make_copy(file) as beside:
+        with make_copy(file) as temporary_file:
             try:
-                with closing(self._connect()) as connection, closing(sqlite3.connect(beside)) as copy:
+                with closing(self._connect()) as connection, closing(sqlite3.connect(temporary_file)) as copy:
                     connection.backup(copy)
                     copy.execute("PRAGMA journal_mode = DELETE")
             except sqlite3.Error as error:
@@ -104,28 +104,28 @@ def make_copy(file: Path) -> Iterator[Path]:
     """
     if file.exists():
         raise InvalidRequest(f"{file} is there already; name a new file")
-    beside = file.with_name(f".{file.name}.{os.getpid()}")
+    temporary_file = file.with_name(f".{file.name}.{os.getpid()}")
     try:
-        beside.unlink(missing_ok=True)
-        beside.touch(mode=0o600, exist_ok=False)  # keys and secrets are in it
+        temporary_file.unlink(missing_ok=True)
+        temporary_file.touch(mode=0o600, exist_ok=False)  # keys and secrets are in it
     except OSError as error:
         raise InvalidRequest(f"{file} cannot be written: {error.strerror}") from error
     try:
-        yield beside
-        with beside.open("rb") as written:
+        yield temporary_file
+        with temporary_file.open("rb") as written:
             os.fsync(written.fileno())
-        beside.replace(file)
+        temporary_file.replace(file)
     except OSError as error:
         raise store_error(file, error) from error
     finally:
-        beside.unlink(missing_ok=True)
+        temporary_file.unlink(missing_ok=True)
 
 
 def write_database(file: Path, records: Iterable[StoredRecord]) -> None:
     """Write the records of a store of any kind into a new SQLite file. Raises `InvalidRequest`, `StoreError`."""
-    with make_copy(file) as beside:
+    with make_copy(file) as temporary_file:
         try:
-            with closing(open_connection(beside, _BUSY_SECONDS)) as connection:
+            with closing(open_connection(temporary_file, _BUSY_SECONDS)) as connection:
                 create_layout(connection)
                 with transaction(connection):
                     rows = ((seq, stored) for seq, stored in records if stored is not None)
@@ -137,12 +137,12 @@ def write_database(file: Path, records: Iterable[StoredRecord]) -> None:
 def _read_page(connection: sqlite3.Connection, query: str, first: int, last: int) -> Iterator[StoredRecord]:
     """The records of a page; where its pages are damaged, those of them that can be had one by one."""
     try:
-        found = dict(connection.execute(query, (first, last)).fetchall())
+        records = dict(connection.execute(query, (first, last)).fetchall())
     except sqlite3.Error:
-        found = {}
+        records = {}
         for seq in range(first, last + 1):
             with suppress(sqlite3.Error):
-                found |= connection.execute(query, (seq, seq)).fetchall()
+                records |= connection.execute(query, (seq, seq)).fetchall()
     for seq in range(first, last + 1):
-        stored = found.get(seq)
+        stored = records.get(seq)
         yield StoredRecord(seq, stored if isinstance(stored, bytes) else None)

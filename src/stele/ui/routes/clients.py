@@ -21,10 +21,10 @@ class ClientsPage(msgspec.Struct, frozen=True):
 
 async def view_clients(page: PageRequest) -> ClientsPage:
     """Show what clients of each dialect call a version, and where they read it."""
-    shown = await find_subject(page)
-    version = shown.version
-    views = page.options.describe_version(shown.state, version) if version is not None else ()
-    return ClientsPage(shown.head, page.base_uri, views)
+    subject_view = await find_subject(page)
+    version = subject_view.version
+    views = page.options.describe_version(subject_view.state, version) if version is not None else ()
+    return ClientsPage(subject_view.head, page.base_uri, views)
 
 
 def list_pages() -> list[Page]:

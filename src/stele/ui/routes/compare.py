@@ -52,19 +52,19 @@ class ComparePage(msgspec.Struct, frozen=True):
 
 async def view_compare(page: PageRequest) -> ComparePage:
     """Compare two versions of a subject: what changed, what follows, and the difference of the texts."""
-    shown = await find_subject(page)
-    pair = _choose_versions(page, shown)
+    subject_view = await find_subject(page)
+    pair = _choose_versions(page, subject_view)
     if pair is None:
-        return ComparePage(shown.head, 0, 0)
+        return ComparePage(subject_view.head, 0, 0)
     old, new = pair
     numbers = old.version_number, new.version_number
     if old.kind.format != new.kind.format:
         text = await _compare_texts(page, old, new)
         problem = f"Version {numbers[0]} is {old.kind.format}, version {numbers[1]} is {new.kind.format}."
-        return ComparePage(shown.head, *numbers, text=text, problem=problem)
+        return ComparePage(subject_view.head, *numbers, text=text, problem=problem)
     try:
-        policy = await get_policy(page.registry, SettingsLevel(*shown.key))
-        old_text, new_text = (_make_candidate(shown.state, each) for each in (old, new))
+        policy = await get_policy(page.registry, SettingsLevel(*subject_view.key))
+        old_text, new_text = (_make_candidate(subject_view.state, each) for each in (old, new))
         request = DiffRequest(new.kind.format, old_text, new_text, policy.rulesets.get(new.kind.format))
         compare = partial(
             diff_schemas,
@@ -76,9 +76,9 @@ async def view_compare(page: PageRequest) -> ComparePage:
         answer = await page.registry.run_stateless(compare)
     except SteleError as error:
         text = await _compare_texts(page, old, new)
-        return ComparePage(shown.head, *numbers, text=text, problem=f"Only the texts are compared: {error}")
+        return ComparePage(subject_view.head, *numbers, text=text, problem=f"Only the texts are compared: {error}")
     return ComparePage(
-        head=shown.head,
+        head=subject_view.head,
         old=numbers[0],
         new=numbers[1],
         backward=answer.backward,
@@ -90,25 +90,25 @@ async def view_compare(page: PageRequest) -> ComparePage:
     )
 
 
-def _choose_versions(page: PageRequest, shown: ShownSubject) -> tuple[Version, Version] | None:
+def _choose_versions(page: PageRequest, subject_view: ShownSubject) -> tuple[Version, Version] | None:
     """Return the versions that the query names: else the one that is shown and the one before it."""
-    versions = shown.subject.versions
+    versions = subject_view.subject.versions
     if len(versions) < 2 and not (page.get_query("old") and page.get_query("new")):
         return None
-    latest = shown.version or versions[-1]
-    new = _get_version(page, shown, "new") or latest
+    latest = subject_view.version or versions[-1]
+    new = _get_version(page, subject_view, "new") or latest
     older = [each for each in versions if each.version_number < new.version_number]
     active = [each for each in older if each.state.name == "ACTIVE"]
-    old = _get_version(page, shown, "old") or (active or older or versions)[-1]
+    old = _get_version(page, subject_view, "old") or (active or older or versions)[-1]
     return old, new
 
 
-def _get_version(page: PageRequest, shown: ShownSubject, name: str) -> Version | None:
-    asked = page.get_query(name)
-    if not asked:
+def _get_version(page: PageRequest, subject_view: ShownSubject, name: str) -> Version | None:
+    version_text = page.get_query(name)
+    if not version_text:
         return None
-    number = parse_whole_number(name, asked, 1, MAX_INT32)
-    return queries.get_version(shown.state, shown.key, number, queries.ACTIVE_OR_SOFT_DELETED)
+    number = parse_whole_number(name, version_text, 1, MAX_INT32)
+    return queries.get_version(subject_view.state, subject_view.key, number, queries.ACTIVE_OR_SOFT_DELETED)
 
 
 def _make_candidate(state: State, version: Version) -> Candidate:

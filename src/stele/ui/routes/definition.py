@@ -69,14 +69,14 @@ class DefinitionPage(msgspec.Struct, frozen=True):
 
 async def view_definition(page: PageRequest) -> DefinitionPage:
     """Show the text of a version: the author's, or in a form that the format prints."""
-    shown = await find_subject(page)
-    version = shown.version
+    subject_view = await find_subject(page)
+    version = subject_view.version
     form = page.get_query("form")
     if form and form not in FORMS:
         raise InvalidRequest(f"form is one of {', '.join(FORMS)}")
     if version is None:
-        return DefinitionPage(shown.head, "author", (), None, "", 0, 0, "", "", (), "", ())
-    raw = shown.state.get_text(version.content)
+        return DefinitionPage(subject_view.head, "author", (), None, "", 0, 0, "", "", (), "", ())
+    raw = subject_view.state.get_text(version.content)
     text, problem = raw.decode("utf-8", "replace"), ""
     forms = FORMS if version.kind.format in _JSON_FORMATS else tuple(each for each in FORMS if each != "indented")
     if not form:
@@ -86,9 +86,9 @@ async def view_definition(page: PageRequest) -> DefinitionPage:
     except (SteleError, ValueError, RecursionError) as error:
         problem = f"The text cannot be shown in this form: {error}"
     attributes = version.attributes
-    path = subject_path(shown.key, "download")
+    path = subject_path(subject_view.key, "download")
     return DefinitionPage(
-        head=shown.head,
+        head=subject_view.head,
         form=form,
         forms=forms,
         text=text if raw else None,
@@ -157,12 +157,14 @@ def _list_snippets(page: PageRequest, version: Version) -> list[Snippet]:
 async def download_text(request: Request[Any, Any, Any]) -> Response[bytes]:
     # GET /ui/subjects/{name}/download
     """Send the author's text of a version as a file."""
-    shown, version = await find_version(PageRequest(request))
+    subject_view, version = await find_version(PageRequest(request))
     extension = _EXTENSIONS.get(version.kind.format, "txt")
-    stem = "".join(char if char.isascii() and (char.isalnum() or char in "-_.") else "_" for char in shown.key.name)
+    stem = "".join(
+        char if char.isascii() and (char.isalnum() or char in "-_.") else "_" for char in subject_view.key.name
+    )
     file = f"{stem[:100]}-v{version.version_number}.{extension}"
     return Response(
-        shown.state.get_text(version.content),
+        subject_view.state.get_text(version.content),
         media_type="text/plain",
         headers={"content-disposition": f'attachment; filename="{file}"'},
     )

@@ -68,28 +68,28 @@ class FieldsPage(msgspec.Struct, frozen=True):
 
 async def view_fields(page: PageRequest) -> FieldsPage:
     """Show the fields of a version, and since which version each is there."""
-    shown = await find_subject(page)
+    subject_view = await find_subject(page)
     query = page.get_query("field").strip()
-    if shown.version is None:
-        return FieldsPage(shown.head, query, (), 0, (), "There is no version yet.", complete=True)
+    if subject_view.version is None:
+        return FieldsPage(subject_view.head, query, (), 0, (), "There is no version yet.", complete=True)
     try:
-        fields = await _list_fields(page, shown.version)
+        fields = await _list_fields(page, subject_view.version)
     except SteleError as error:
-        return FieldsPage(shown.head, query, (), 0, (), f"The fields cannot be read: {error}", complete=True)
-    lifelines = await get_lifelines(page.registry, shown.key)
+        return FieldsPage(subject_view.head, query, (), 0, (), f"The fields cannot be read: {error}", complete=True)
+    lifelines = await get_lifelines(page.registry, subject_view.key)
     lines = {line.path: line for line in lifelines.fields}
-    number = shown.version.version_number
+    number = subject_view.version.version_number
     unique = {field.path: field for field in fields}
     rows = [_describe_field(field, lines.get(field.path), number, lifelines.versions) for field in unique.values()]
     folded = query.casefold()
-    found = [row for row in rows if folded in f"{row.path}\n{row.type}\n{row.doc}".casefold()]
-    gone = [
+    matches = [row for row in rows if folded in f"{row.path}\n{row.type}\n{row.doc}".casefold()]
+    removed_fields = [
         GoneField(line.path, span.type, span.first, span.last)
         for line in lifelines.fields
         if line.path not in unique and (span := line.spans[-1]).last < number and folded in line.path.casefold()
     ]
     complete = lifelines.complete and not lifelines.earlier
-    return FieldsPage(shown.head, query, found[:_MOST_FIELDS], len(rows), gone, "", complete)
+    return FieldsPage(subject_view.head, query, matches[:_MOST_FIELDS], len(rows), removed_fields, "", complete)
 
 
 async def _list_fields(page: PageRequest, version: Version) -> list[Field]:

@@ -61,23 +61,23 @@ class HistoryPage(msgspec.Struct, frozen=True):
 
 async def view_history(page: PageRequest) -> HistoryPage:
     """Show how a subject came to be what it is: its story line, the lifelines of its fields, who reads whom."""
-    shown = await find_subject(page)
+    subject_view = await find_subject(page)
     picture, field = page.get_query("picture", "story"), page.get_query("field")
     if picture not in dict(PICTURES):
         raise InvalidRequest(f"picture is one of {', '.join(dict(PICTURES))}")
     policy = page.get_query("policy")
     bare = HistoryPage(
-        shown.head, picture, field, page.get_query("unfold"), page.get_query("only") == _BREAKING, policy
+        subject_view.head, picture, field, page.get_query("unfold"), page.get_query("only") == _BREAKING, policy
     )
-    if shown.version is None:
+    if subject_view.version is None:
         return bare
     match picture:
         case "story":
-            return msgspec.structs.replace(bare, story=await _find_story(page, shown.key))
+            return msgspec.structs.replace(bare, story=await _find_story(page, subject_view.key))
         case "matrix":
-            return msgspec.structs.replace(bare, matrix=await _find_matrix(page, shown.key, policy))
+            return msgspec.structs.replace(bare, matrix=await _find_matrix(page, subject_view.key, policy))
         case _:
-            lifelines = await get_lifelines(page.registry, shown.key)
+            lifelines = await get_lifelines(page.registry, subject_view.key)
             if field:
                 fields = tuple(each for each in lifelines.fields if each.path == field)
                 lifelines = msgspec.structs.replace(lifelines, fields=fields)
@@ -91,14 +91,14 @@ async def _find_matrix(page: PageRequest, key: SubjectKey, policy: str) -> Compa
 
 async def _find_story(page: PageRequest, key: SubjectKey) -> SubjectHistory:
     """Return the part of the story line that the query asks for: up to a version, around a fold, or the newest."""
-    unfold, asked = page.get_query("unfold"), page.get_query("before")
+    unfold, before_text = page.get_query("unfold"), page.get_query("before")
     if unfold:
         first, _, last = unfold.partition("-")
         lower = parse_whole_number("unfold", first, 1, MAX_INT32)
         upper = parse_whole_number("unfold", last, lower, MAX_INT32)
         limit = min(upper - lower + 3, MOST_VERSIONS)
         return await get_history(page.registry, key, before=min(upper + 2, MAX_INT32), limit=limit)
-    before = parse_whole_number("before", asked, 1, MAX_INT32) if asked else None
+    before = parse_whole_number("before", before_text, 1, MAX_INT32) if before_text else None
     return await get_history(page.registry, key, before=before)
 
 
@@ -123,8 +123,8 @@ def draw_picture(page: HistoryPage, frame: PageFrame) -> Markup:
 
 def _select_breaking(story: SubjectHistory) -> SubjectHistory:
     """Return a history without the versions that broke nothing for anybody."""
-    kept = tuple(version for version in story.versions if version.link is not None and not version.link.is_harmless)
-    return msgspec.structs.replace(story, versions=kept)
+    versions = tuple(version for version in story.versions if version.link is not None and not version.link.is_harmless)
+    return msgspec.structs.replace(story, versions=versions)
 
 
 def print_table(page: HistoryPage) -> Markup:

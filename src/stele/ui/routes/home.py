@@ -158,13 +158,13 @@ async def _list_changes(page: PageRequest) -> list[RecentChange]:
     end = page.registry.state.seq
     journal = await read_page(page.registry, max(0, end - _RECORDS), _RECORDS)
     registrations = {(entry.seq, entry.subject) for entry in journal.entries if entry.kind == "registered"}
-    found = [
+    entries = [
         entry
         for entry in reversed(journal.entries)
         if entry.kind not in _QUIET
         and (entry.kind != "subject_created" or (entry.seq, entry.subject) not in registrations)
     ][:_CHANGES]
-    return [RecentChange(entry, _find_path(entry)) for entry in found]
+    return [RecentChange(entry, _find_path(entry)) for entry in entries]
 
 
 def _find_path(entry: JournalEntry) -> str:

@@ -122,7 +122,7 @@ ROUTES: Final = (show_login, submit_login, submit_logout)
 """The endpoints to log in and out, for pages with `UiOptions.log_in`."""
 
 
-def _show(page: PageRequest, shown: LoginPage, status: int = 200) -> Response[bytes]:
-    answer = render_page(page, "login.html.j2", shown, status=status)
+def _show(page: PageRequest, content: LoginPage, status: int = 200) -> Response[bytes]:
+    answer = render_page(page, "login.html.j2", content, status=status)
     answer.headers["cache-control"] = "no-store"
     return answer

@@ -84,11 +84,11 @@ async def view_access(page: PageRequest) -> AccessPage:
 async def view_audit(page: PageRequest) -> AuditTrailPage:
     """Show who changed what, newest first."""
     end = (await page.registry.fresh_state()).seq
-    asked = page.get_query("before")
-    before = min(parse_whole_number("before", asked, 1, _MOST_POSITION), end) if asked else end
+    before_text = page.get_query("before")
+    before = min(parse_whole_number("before", before_text, 1, _MOST_POSITION), end) if before_text else end
     after = max(0, before - _RECORDS)
-    found = await page.site.audit.read_page(after, before - after)
-    return AuditTrailPage(found.entries[::-1], before, after or None, end)
+    audit_page = await page.site.audit.read_page(after, before - after)
+    return AuditTrailPage(audit_page.entries[::-1], before, after or None, end)
 
 
 async def view_events(page: PageRequest) -> EventsPage:

@@ -37,21 +37,21 @@ class AtlasPage(msgspec.Struct, frozen=True):
 
 async def view_references(page: PageRequest) -> ReferencesPage:
     """Show what a schema refers to and what refers to it, as far as a depth."""
-    shown = await find_subject(page)
+    subject_view = await find_subject(page)
     depth = parse_whole_number("depth", page.get_query("depth", "1"), 1, MOST_DEPTH)
-    if shown.version is None:
-        return ReferencesPage(shown.head, depth, None)
-    number = shown.version.version_number
-    around = await get_neighbourhood(page.registry, shown.key, number, depth=depth)
-    return ReferencesPage(shown.head, depth, around)
+    if subject_view.version is None:
+        return ReferencesPage(subject_view.head, depth, None)
+    number = subject_view.version.version_number
+    around = await get_neighbourhood(page.registry, subject_view.key, number, depth=depth)
+    return ReferencesPage(subject_view.head, depth, around)
 
 
 async def view_atlas(page: PageRequest) -> AtlasPage:
     """Show all subjects of a namespace and their references."""
     rows = await page.site.subjects.list_rows()
     namespaces = sorted({row.namespace for row in rows})
-    asked = page.get_query("ns", namespaces[0] or "." if namespaces else ".")
-    namespace = "" if asked == "." else asked
+    namespace_text = page.get_query("ns", namespaces[0] or "." if namespaces else ".")
+    namespace = "" if namespace_text == "." else namespace_text
     if namespace and namespace not in namespaces:
         raise NotFound(f"there is no namespace '{namespace[:100]}'")
     return AtlasPage(namespace, namespaces, await get_atlas(page.registry, namespace))

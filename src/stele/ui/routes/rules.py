@@ -76,24 +76,24 @@ class RulesPage(msgspec.Struct, frozen=True):
 
 async def view_rules(page: PageRequest) -> RulesPage:
     """Show the policy, mode and settings of a subject, and which level each comes from."""
-    shown = await find_subject(page)
-    level = SettingsLevel(*shown.key)
+    subject_view = await find_subject(page)
+    level = SettingsLevel(*subject_view.key)
     policy = await get_policy(page.registry, level)
-    mode, mode_source = _find_mode(shown.state, level)
-    rule_set = shown.version.schema.attachments.rule_set if shown.version is not None else None
+    mode, mode_source = _find_mode(subject_view.state, level)
+    rule_set = subject_view.version.schema.attachments.rule_set if subject_view.version is not None else None
     phases = (rule_set.migration_rules, rule_set.domain_rules, rule_set.encoding_rules) if rule_set is not None else ()
     rules = [rule for phase in phases for rule in phase or ()]
     return RulesPage(
-        head=shown.head,
+        head=subject_view.head,
         policy=policy,
         sentence=describe_policy(policy),
         mode=mode,
         mode_source=mode_source,
-        settings=_list_settings(shown.state, level),
+        settings=_list_settings(subject_view.state, level),
         data_rules=[
             DataRuleRow(rule.name or "", rule.kind, rule.mode, rule.type or "", rule.doc or "") for rule in rules
         ],
-        bindings=_list_bindings(shown.state, shown.key),
+        bindings=_list_bindings(subject_view.state, subject_view.key),
     )
 
 
@@ -138,15 +138,15 @@ def _list_levels(level: SettingsLevel) -> list[tuple[str, SettingsLevel]]:
 def _list_settings(state: State, level: SettingsLevel) -> list[SettingOrigin]:
     """Return the settings in force that somebody set, each with the nearest level that has it."""
     levels = [(name, state.settings_at(place) or Settings()) for name, place in _list_levels(level)]
-    found = []
+    origins = []
     for setting, meaning in _SWITCHES.items():
         for source, own in levels:
             value = getattr(own, setting)
             if value is not None:
-                shown = str(value).lower() if isinstance(value, bool) else str(value)
-                found.append(SettingOrigin(setting, meaning, shown, source))
+                text = str(value).lower() if isinstance(value, bool) else str(value)
+                origins.append(SettingOrigin(setting, meaning, text, source))
                 break
-    return found
+    return origins
 
 
 def _list_bindings(state: State, key: SubjectKey) -> list[BoundResource]:

@@ -99,8 +99,8 @@ def _list_licences(text: str) -> list[LicensedFile]:
 
 async def view_rulesets(page: PageRequest) -> RulesetsPage:
     """Show the rulesets of all formats, and which version of each decides."""
-    found = await asyncio.to_thread(list_rulesets, await adopted_versions(page.registry))
-    return RulesetsPage(found, await asyncio.to_thread(list_advice))
+    rulesets = await asyncio.to_thread(list_rulesets, await adopted_versions(page.registry))
+    return RulesetsPage(rulesets, await asyncio.to_thread(list_advice))
 
 
 async def view_policies(page: PageRequest) -> PoliciesPage:
@@ -114,13 +114,13 @@ async def view_policies(page: PageRequest) -> PoliciesPage:
         if row.facets.policy:
             counts[row.facets.policy] = counts.get(row.facets.policy, 0) + 1
     levels = [REGISTRY_LEVEL, *(SettingsLevel(name) for name in sorted(subjects))]
-    found = []
+    policies = []
     for level in levels:
         if access_control.is_open or access_control.allows(Operation.READ, level_resource(level)):
             answer = await get_policy(page.registry, level)
             count = len(rows) if level.namespace is None else subjects[level.namespace]
-            found.append(LevelPolicy(answer, describe_policy(answer), count))
-    return PoliciesPage(found, dict(sorted(counts.items(), key=lambda item: (-item[1], item[0]))))
+            policies.append(LevelPolicy(answer, describe_policy(answer), count))
+    return PoliciesPage(policies, dict(sorted(counts.items(), key=lambda item: (-item[1], item[0]))))
 
 
 def list_pages() -> list[Page]:

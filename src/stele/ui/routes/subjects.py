@@ -247,10 +247,10 @@ async def _find_id(page: PageRequest, query: str) -> list[IdHit]:
 async def _find_fields(page: PageRequest, query: str, rows: Sequence[SubjectRow], most: int) -> FieldResults:
     """Return fields of that name, of subjects that the caller may read."""
     if page.registry.access.is_open:
-        found = await page.site.fields.find_fields(query, most, lambda key: True)
+        matches = await page.site.fields.find_fields(query, most, lambda key: True)
     else:
         readable = {row.key for row in rows if row.is_readable}
-        found = await page.site.fields.find_fields(query, most, readable.__contains__)
+        matches = await page.site.fields.find_fields(query, most, readable.__contains__)
     hits = [
         FoundField(
             hit.key.namespace,
@@ -265,15 +265,15 @@ async def _find_fields(page: PageRequest, query: str, rows: Sequence[SubjectRow]
                 {"version": None if hit.is_current else hit.last, "field": hit.path},
             ),
         )
-        for hit in found.hits
+        for hit in matches.hits
     ]
-    return FieldResults(hits, found.is_cut, found.done, found.total, found.is_full)
+    return FieldResults(hits, matches.is_cut, matches.done, matches.total, matches.is_full)
 
 
 async def _find_texts(page: PageRequest, query: str) -> TextResults:
     """Return texts that contain the query, of the part of them that one request looks at."""
     start = parse_whole_number("after", page.get_query("after", "0"), 0, _MOST_TEXTS)
-    found = await search_texts(page.registry, query, start)
+    matches = await search_texts(page.registry, query, start)
     hits = [
         FoundText(
             version.subject.key.namespace,
@@ -282,9 +282,11 @@ async def _find_texts(page: PageRequest, query: str) -> TextResults:
             version.kind.custom_format or version.kind.format,
             f"{subject_path(version.subject.key)}?version={version.version_number}",
         )
-        for version in found.versions
+        for version in matches.versions
     ]
-    return TextResults(hits, found.position, found.total, found.position if found.position < found.total else None)
+    return TextResults(
+        hits, matches.position, matches.total, matches.position if matches.position < matches.total else None
+    )
 
 
 def list_pages() -> list[Page]:

@@ -56,38 +56,40 @@ class UsagePlacesPage(msgspec.Struct, frozen=True):
 
 async def view_usage(page: PageRequest) -> SubjectUsagePage:
     """Show at which places records of a subject were seen, version by version."""
-    shown = await find_subject(page)
-    if shown.version is None:
-        return SubjectUsagePage(shown.head, (), (), (), ())
-    found = await page.site.usage.list_places(namespace=shown.key.namespace, subject=shown.key.name)
-    preview = await page.site.usage.preview_deletion(shown.key)
-    versions = sorted({seen.version for place in found.places for seen in place.seen})
-    rows = [_describe_place(place, versions) for place in found.places]
+    subject_view = await find_subject(page)
+    if subject_view.version is None:
+        return SubjectUsagePage(subject_view.head, (), (), (), ())
+    usage_page = await page.site.usage.list_places(namespace=subject_view.key.namespace, subject=subject_view.key.name)
+    preview = await page.site.usage.preview_deletion(subject_view.key)
+    versions = sorted({row.version for place in usage_page.places for row in place.seen})
+    rows = [_describe_place(place, versions) for place in usage_page.places]
     unseen = [
-        choice.number for choice in shown.head.choices if choice.number not in versions and choice.state == "active"
+        choice.number
+        for choice in subject_view.head.choices
+        if choice.number not in versions and choice.state == "active"
     ]
-    return SubjectUsagePage(shown.head, versions, rows, sorted(unseen), preview.warnings)
+    return SubjectUsagePage(subject_view.head, versions, rows, sorted(unseen), preview.warnings)
 
 
 def _describe_place(place: LocationUsage, versions: Sequence[int]) -> UsageRow:
-    seen = {row.version: row for row in place.seen}
+    usages = {row.version: row for row in place.seen}
     total = sum(row.records for row in place.seen) or 1
     cells = [
         UsageCell(
             number,
-            seen[number].records if number in seen else 0,
-            seen[number].records / total if number in seen else 0.0,
-            seen[number].last_seen if number in seen else None,
+            usages[number].records if number in usages else 0,
+            usages[number].records / total if number in usages else 0.0,
+            usages[number].last_seen if number in usages else None,
         )
         for number in versions
     ]
-    return UsageRow(place.place, place.counted_at, place.whole, cells, max(seen, default=0))
+    return UsageRow(place.place, place.counted_at, place.whole, cells, max(usages, default=0))
 
 
 async def view_usage_places(page: PageRequest) -> UsagePlacesPage:
     """Show the places whose records were counted."""
-    found = await page.site.usage.list_places(page.get_query("after"), 100)
-    return UsagePlacesPage(found.places, found.next)
+    usage_page = await page.site.usage.list_places(page.get_query("after"), 100)
+    return UsagePlacesPage(usage_page.places, usage_page.next)
 
 
 def list_pages() -> list[Page]:

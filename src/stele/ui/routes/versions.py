@@ -51,15 +51,15 @@ class VersionsPage(msgspec.Struct, frozen=True):
 
 async def view_versions(page: PageRequest) -> VersionsPage:
     """List the versions of a subject, newest first."""
-    shown = await find_subject(page)
-    versions = shown.subject.versions[::-1]
+    subject_view = await find_subject(page)
+    versions = subject_view.subject.versions[::-1]
     part, cut = cut_page(page, versions)
     before = {each.version_number: older.version_number for each, older in pairwise(versions)}
     has_deleted = any(each.state is VersionState.SOFT_DELETED for each in versions)
-    resource = subject_resource(shown.key)
-    recover = page.make_control("Recover", subject_path(shown.key, "recover"), Operation.REGISTER, resource)
+    resource = subject_resource(subject_view.key)
+    recover = page.make_control("Recover", subject_path(subject_view.key, "recover"), Operation.REGISTER, resource)
     rows = [_describe_version(version, before.get(version.version_number)) for version in part]
-    return VersionsPage(shown.head, rows, cut, recover if has_deleted else None)
+    return VersionsPage(subject_view.head, rows, cut, recover if has_deleted else None)
 
 
 def _describe_version(version: Version, before: int | None) -> VersionRow:

@@ -136,12 +136,12 @@ async def _delete_subjects(page: PageRequest, keys: Sequence[SubjectKey]) -> dic
                 problems[key] = refusal
                 continue
             state = await page.registry.fresh_state()
-            seen = queries.bindings_of(state, [key])
+            bindings = queries.bindings_of(state, [key])
             if list_bindings(state, key, queries.list_versions(state.find_subject(key))):
                 problems[key] = "A topic, table or stream is bound to it: end that first."
                 continue
             try:
-                await page.registry.execute(DeleteSubject(key, DeleteMode.SOFT, seen), via=VIA)
+                await page.registry.execute(DeleteSubject(key, DeleteMode.SOFT, bindings), via=VIA)
             except InUse as error:
                 in_use[key] = f"Other schemas refer to version {error.version}."
             except SteleError as error:

@@ -60,7 +60,7 @@ async def view_check(page: PageRequest) -> CheckPage:
 
 async def submit_check(page: PageRequest, form: Form) -> CheckPage:
     """Check a schema."""
-    shown = msgspec.structs.replace(
+    content = msgspec.structs.replace(
         await view_check(page),
         format=form.get("format", "avro"),
         policy=form.get("policy", "BACKWARD"),
@@ -68,18 +68,18 @@ async def submit_check(page: PageRequest, form: Form) -> CheckPage:
         against=form.get("against").replace("\r\n", "\n"),
         subject=form.get("subject").strip(),
     )
-    if not shown.schema.strip():
-        return _with_problem(shown, "schema", "Write or paste the schema to check.")
+    if not content.schema.strip():
+        return _with_problem(content, "schema", "Write or paste the schema to check.")
     try:
-        if shown.subject:
-            older, references, ruleset = await _find_versions(page, shown)
+        if content.subject:
+            older, references, ruleset = await _find_versions(page, content)
         else:
-            older = (Candidate(shown.against),) if shown.against.strip() else ()
+            older = (Candidate(content.against),) if content.against.strip() else ()
             references, ruleset = (), None
     except (Invalid, NotFound) as error:
-        return _with_problem(shown, "subject", str(error))
+        return _with_problem(content, "subject", str(error))
     request = CheckRequest(
-        shown.format, shown.schema, shown.policy, ruleset=ruleset, references=references, against=older
+        content.format, content.schema, content.policy, ruleset=ruleset, references=references, against=older
     )
     check = partial(
         check_compatibility,
@@ -92,24 +92,24 @@ async def submit_check(page: PageRequest, form: Form) -> CheckPage:
         answer = await page.registry.run_stateless(check)
     except MalformedSchema as error:
         field = "schema" if error.against is None else "against"
-        return msgspec.structs.replace(shown, problems=[FieldProblem(field, str(error), error.line)])
+        return msgspec.structs.replace(content, problems=[FieldProblem(field, str(error), error.line)])
     except Invalid as error:
-        return _with_problem(shown, "", str(error))
+        return _with_problem(content, "", str(error))
     omitted = answer.omitted + max(0, len(answer.findings) - _MOST_FINDINGS)
     cut = msgspec.structs.replace(answer, findings=answer.findings[:_MOST_FINDINGS])
-    return msgspec.structs.replace(shown, answer=cut, compared=len(older), omitted=omitted)
+    return msgspec.structs.replace(content, answer=cut, compared=len(older), omitted=omitted)
 
 
 async def _find_versions(
-    page: PageRequest, shown: CheckPage
+    page: PageRequest, content: CheckPage
 ) -> tuple[tuple[Candidate, ...], tuple[NamedText, ...], str | None]:
     """Return the newest versions of a subject, oldest first, and the references and ruleset of the newest one.
 
     Raises `InvalidName`, `SubjectNotFound`, `Forbidden`, `Unauthenticated`.
     """
-    level = parse_level_name(shown.subject)
+    level = parse_level_name(content.subject)
     if level.namespace is None or not level.subject:
-        raise InvalidName(shown.subject, "names no subject")
+        raise InvalidName(content.subject, "names no subject")
     key = SubjectKey(level.namespace, level.subject)
     page.registry.access.require(Operation.READ, subject_resource(key))
     state = await page.registry.fresh_state()
@@ -138,8 +138,8 @@ async def _find_versions(
     return tuple(candidates), candidates[-1].references, answer.rulesets.get(newest.kind.format)
 
 
-def _with_problem(shown: CheckPage, field: str, message: str) -> CheckPage:
-    return msgspec.structs.replace(shown, problems=[FieldProblem(field, message)])
+def _with_problem(content: CheckPage, field: str, message: str) -> CheckPage:
+    return msgspec.structs.replace(content, problems=[FieldProblem(field, message)])
 
 
 def list_form_pages() -> list[FormPage]:

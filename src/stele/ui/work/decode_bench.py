@@ -61,24 +61,24 @@ async def submit_bytes(page: PageRequest, form: Form) -> DecodePage:
 
 
 async def _decode(page: PageRequest, text: str, file: bytes | None, notation: str, level_name: str) -> DecodePage:
-    shown = DecodePage(text, notation, level_name)
+    content = DecodePage(text, notation, level_name)
     try:
         data = file if file is not None else parse_bytes(text, notation)
     except ValueError as error:
-        return msgspec.structs.replace(shown, problems=[FieldProblem("data", str(error))])
+        return msgspec.structs.replace(content, problems=[FieldProblem("data", str(error))])
     namespace, subject = "", None
     if level_name:
         try:
             level = parse_level_name(level_name)
         except InvalidName as error:
-            return msgspec.structs.replace(shown, problems=[FieldProblem("level", str(error))])
+            return msgspec.structs.replace(content, problems=[FieldProblem("level", str(error))])
         namespace = level.namespace or ""
         subject = SubjectKey(namespace, level.subject) if level.subject else None
     try:
         readings = await decode_record(page.registry, DecodeRequest(data, namespace, subject))
     except Invalid as error:
-        return msgspec.structs.replace(shown, problems=[FieldProblem("data", str(error))])
-    return msgspec.structs.replace(shown, size=len(data), dump=data[:_SHOWN].hex(" "), readings=readings)
+        return msgspec.structs.replace(content, problems=[FieldProblem("data", str(error))])
+    return msgspec.structs.replace(content, size=len(data), dump=data[:_SHOWN].hex(" "), readings=readings)
 
 
 def parse_bytes(text: str, notation: str = "auto") -> bytes:

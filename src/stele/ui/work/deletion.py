@@ -69,42 +69,42 @@ class DeletionPage(msgspec.Struct, frozen=True):
 
 async def view_deletion(page: PageRequest) -> DeletionPage:
     """Show what a deletion would take, and what stands against it."""
-    asked = page.get_query("version")
-    return await _show(page, parse_whole_number("version", asked, 1, MAX_INT32) if asked else None)
+    version_text = page.get_query("version")
+    return await _show(page, parse_whole_number("version", version_text, 1, MAX_INT32) if version_text else None)
 
 
 async def submit_deletion(page: PageRequest, form: Form) -> msgspec.Struct:
     """Delete a subject or a version: softly what is active, for good what is soft-deleted."""
-    asked = form.get("version")
-    number = parse_whole_number("version", asked, 0, MAX_INT32) if asked else 0
-    shown = await _show(page, number or None)
+    version_text = form.get("version")
+    number = parse_whole_number("version", version_text, 0, MAX_INT32) if version_text else 0
+    content = await _show(page, number or None)
     key = page.subject
-    if shown.for_good:
+    if content.for_good:
         page.registry.access.require(Operation.PURGE, subject_resource(key))
         typed = form.get("typed").strip()
-        if typed != shown.qualified:
-            problem = FieldProblem("typed", f"Type the name of the subject to confirm: {shown.qualified}")
-            return msgspec.structs.replace(shown, typed=typed, problems=[problem])
-    if form.get("for_good") not in {"", "true" if shown.for_good else "false"}:
-        return _refuse(shown, "Somebody else deleted or recovered something meanwhile. Look at what would go now.")
-    if shown.bindings:
-        return _refuse(shown, "A topic, table or stream is bound to it: end that first.")
-    seen = queries.bindings_of(page.registry.state, [key])
-    mode = DeleteMode.HARD if shown.for_good else DeleteMode.SOFT
-    command = DeleteVersion(key, number, mode, seen) if number else DeleteSubject(key, mode, seen)
+        if typed != content.qualified:
+            problem = FieldProblem("typed", f"Type the name of the subject to confirm: {content.qualified}")
+            return msgspec.structs.replace(content, typed=typed, problems=[problem])
+    if form.get("for_good") not in {"", "true" if content.for_good else "false"}:
+        return _refuse(content, "Somebody else deleted or recovered something meanwhile. Look at what would go now.")
+    if content.bindings:
+        return _refuse(content, "A topic, table or stream is bound to it: end that first.")
+    bindings = queries.bindings_of(page.registry.state, [key])
+    mode = DeleteMode.HARD if content.for_good else DeleteMode.SOFT
+    command = DeleteVersion(key, number, mode, bindings) if number else DeleteSubject(key, mode, bindings)
     try:
         await page.registry.execute(command, via=VIA)
     except InUse as error:
-        return _refuse(shown, f"Other schemas refer to version {error.version}: they are listed below.")
+        return _refuse(content, f"Other schemas refer to version {error.version}: they are listed below.")
     except (AlreadySoftDeleted, NotSoftDeleted, PreconditionFailed):
-        return _refuse(shown, "Somebody else deleted or recovered something meanwhile. Look at what would go now.")
-    done = "purged" if shown.for_good else "deleted"
+        return _refuse(content, "Somebody else deleted or recovered something meanwhile. Look at what would go now.")
+    done = "purged" if content.for_good else "deleted"
     is_left = page.registry.state.find_subject(key) is not None and bool(_list_versions(page.registry.state, key))
     return Destination(add_query(subject_path(key, "versions") if is_left else "/subjects", {"done": done}))
 
 
-def _refuse(shown: DeletionPage, message: str) -> DeletionPage:
-    return msgspec.structs.replace(shown, problems=[FieldProblem("", message)])
+def _refuse(content: DeletionPage, message: str) -> DeletionPage:
+    return msgspec.structs.replace(content, problems=[FieldProblem("", message)])
 
 
 def _list_versions(state: State, key: SubjectKey) -> list[Version]:
@@ -138,18 +138,18 @@ async def _show(page: PageRequest, number: int | None) -> DeletionPage:
 
 def _list_referrers(page: PageRequest, state: State, versions: Sequence[Version]) -> tuple[list[Referrer], int]:
     """Return the versions outside that refer to some of these, and how many more there are."""
-    shown: list[Referrer] = []
+    referrers: list[Referrer] = []
     hidden = 0
-    gone = {version.uid for version in versions}
+    uids = {version.uid for version in versions}
     for version in versions:
         for user in queries.list_referrers(state, version.subject.key, version.version_number):
-            if user.uid in gone:
+            if user.uid in uids:
                 continue
-            if len(shown) < _MOST_REFERRERS and page.registry.access.can_read(user.subject.key):
-                shown.append(Referrer(*user.subject.key, user.version_number, version.version_number))
+            if len(referrers) < _MOST_REFERRERS and page.registry.access.can_read(user.subject.key):
+                referrers.append(Referrer(*user.subject.key, user.version_number, version.version_number))
             else:
                 hidden += 1
-    return shown, hidden
+    return referrers, hidden
 
 
 def list_bindings(state: State, key: SubjectKey, versions: Sequence[Version]) -> list[str]:

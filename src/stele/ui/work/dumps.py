@@ -51,14 +51,14 @@ def read_dump(data: bytes) -> Dump:
     text = _unpack(data) if data.startswith((_GZIP, _ZSTD)) else data
     if text.startswith(_ARCHIVE):
         return _read_archive(data)
-    found = read_topic_records(read_records(io.BytesIO(text)))
-    _require_few(len(found.versions))
-    extras = sum(1 for _ in found.extras.items())
-    left_out = {"settings": len(found.configs), "modes": len(found.modes), "keys and associations": extras}
+    topic_dump = read_topic_records(read_records(io.BytesIO(text)))
+    _require_few(len(topic_dump.versions))
+    extras = sum(1 for _ in topic_dump.extras.items())
+    left_out = {"settings": len(topic_dump.configs), "modes": len(topic_dump.modes), "keys and associations": extras}
     words = ", ".join(f"{what} ({count:,})" for what, count in left_out.items() if count)
     note = f"Pages import versions only. Left out: {words}. `stele import topic` takes them."
-    notes = (*found.notes, note) if words else found.notes
-    return Dump(found.versions, contexts=found.contexts, notes=notes)
+    notes = (*topic_dump.notes, note) if words else topic_dump.notes
+    return Dump(topic_dump.versions, contexts=topic_dump.contexts, notes=notes)
 
 
 def _unpack(data: bytes) -> bytes:
@@ -125,9 +125,11 @@ def _describe_version(state: State, version: Version) -> Any:
     rule_set = None
     if rules is not None:
         phases = {
-            phase: [Rule(**{name: getattr(rule, name, None) for name in Rule.__struct_fields__}) for rule in found]
+            phase: [
+                Rule(**{name: getattr(rule, name, None) for name in Rule.__struct_fields__}) for rule in phase_rules
+            ]
             for phase in ("migration_rules", "domain_rules", "encoding_rules")
-            if (found := getattr(rules, phase))
+            if (phase_rules := getattr(rules, phase))
         }
         rule_set = RuleSet(**phases)  # type: ignore[arg-type]  # the phases are lists of rules
     return normalize_version(

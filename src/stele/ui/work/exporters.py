@@ -82,16 +82,16 @@ async def submit_exporter(page: PageRequest, form: Form) -> msgspec.Struct:
     """Define an exporter, or say what is wrong with it."""
     entered = _read_entry(form, ExporterEntry())
     try:
-        made = await create_exporter(page.registry, _read_change(entered), VIA)
+        exporter = await create_exporter(page.registry, _read_change(entered), VIA)
     except (Invalid, Conflict) as error:
         return await _show_list(page, entered, [_describe_problem(error)])
-    return Destination(f"/exporters/{quote(made.name, safe='')}?done=created")
+    return Destination(f"/exporters/{quote(exporter.name, safe='')}?done=created")
 
 
 async def view_exporter(page: PageRequest) -> ExporterPage:
     """Show how far an exporter is, what it copies and where to, and what stopped it."""
-    found = await get_exporter(page.registry, page.get_segment("exporter"))
-    return _show(page, found, _make_entry(found), ())
+    exporter = await get_exporter(page.registry, page.get_segment("exporter"))
+    return _show(page, exporter, _make_entry(exporter), ())
 
 
 async def submit_change(page: PageRequest, form: Form) -> msgspec.Struct:
@@ -107,12 +107,12 @@ async def submit_change(page: PageRequest, form: Form) -> msgspec.Struct:
         return Destination(f"{path}?done={done}")
     if action != "save":
         raise InvalidRequest(f"action is save, delete or one of {', '.join(_SWITCHES)}")
-    found = await get_exporter(page.registry, name)
-    entered = _read_entry(form, _make_entry(found))
+    exporter = await get_exporter(page.registry, name)
+    entered = _read_entry(form, _make_entry(exporter))
     try:
         await update_exporter(page.registry, name, _read_change(entered), VIA)
     except Invalid as error:
-        return _show(page, found, entered, [_describe_problem(error)])
+        return _show(page, exporter, entered, [_describe_problem(error)])
     return Destination(f"{path}?done=changed")
 
 
@@ -122,20 +122,20 @@ async def _show_list(page: PageRequest, entered: ExporterEntry, problems: Sequen
 
 
 def _show(
-    page: PageRequest, found: ExporterOverview, entered: ExporterEntry, problems: Sequence[FieldProblem]
+    page: PageRequest, overview: ExporterOverview, entered: ExporterEntry, problems: Sequence[FieldProblem]
 ) -> ExporterPage:
     refusal = page.find_refusal(Operation.MANAGE_EXPORTERS, is_change=True)
-    return ExporterPage(found, entered, CONTEXT_TYPES, refusal, problems)
+    return ExporterPage(overview, entered, CONTEXT_TYPES, refusal, problems)
 
 
-def _make_entry(found: ExporterOverview) -> ExporterEntry:
+def _make_entry(overview: ExporterOverview) -> ExporterEntry:
     return ExporterEntry(
-        found.name,
-        found.context_type,
-        found.context,
-        "\n".join(found.subjects),
-        found.subject_rename_format,
-        msgspec.json.format(msgspec.json.encode(found.config), indent=2).decode(),
+        overview.name,
+        overview.context_type,
+        overview.context,
+        "\n".join(overview.subjects),
+        overview.subject_rename_format,
+        msgspec.json.format(msgspec.json.encode(overview.config), indent=2).decode(),
     )
 
 

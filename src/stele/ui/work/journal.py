@@ -95,14 +95,14 @@ async def view_journal(page: PageRequest) -> LiveJournalPage:
     """Show what changed, newest first, filtered by kind, subject, namespace and who did it."""
     wanted = read_filter(page)
     end = (await page.registry.fresh_state()).seq
-    asked = page.get_query("before")
-    before = min(parse_whole_number("before", asked, 1, _LAST), end) if asked else end
+    before_text = page.get_query("before")
+    before = min(parse_whole_number("before", before_text, 1, _LAST), end) if before_text else end
     rows: list[JournalEntry] = []
     place = before
     while place > 0 and len(rows) < _ROWS and before - place < _MOST_RECORDS:
         after = max(0, place - _RECORDS)
-        found = await read_page(page.registry, after, place - after)
-        rows += wanted.select_rows(reversed(found.entries))
+        journal_page = await read_page(page.registry, after, place - after)
+        rows += wanted.select_rows(reversed(journal_page.entries))
         place = after
     if len(rows) > _ROWS:
         last = rows[_ROWS - 1].seq
@@ -118,7 +118,7 @@ async def view_journal(page: PageRequest) -> LiveJournalPage:
         before=before,
         older=place or None,
         end=end,
-        is_live=not asked,
+        is_live=not before_text,
     )
 
 

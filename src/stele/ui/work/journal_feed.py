@@ -48,8 +48,12 @@ async def _find_start(page: PageRequest) -> int:
     """
     end = (await page.registry.fresh_state()).seq
     last = page.request.headers.get("last-event-id", "")
-    asked = last or page.get_query("after")
-    return min(parse_whole_number("Last-Event-ID" if last else "after", asked, 0, _LAST), end) if asked else end
+    position_text = last or page.get_query("after")
+    return (
+        min(parse_whole_number("Last-Event-ID" if last else "after", position_text, 0, _LAST), end)
+        if position_text
+        else end
+    )
 
 
 async def _stream_rows(page: PageRequest, after: int, deadline: float) -> AsyncIterator[ServerSentEventMessage]:
@@ -66,9 +70,9 @@ async def _stream_rows(page: PageRequest, after: int, deadline: float) -> AsyncI
         yield ServerSentEventMessage(None, comment="entries follow", retry=1000)
         while True:
             await page.registry.wait_for_record(after + 1, min(deadline - clock(), _BREATH_SECONDS))
-            found = await read_page(page.registry, after, _RECORDS_OF_EVENT)
-            after = found.next
-            rows = [make_row(entry) for entry in wanted.select_rows(reversed(found.entries))]
+            journal_page = await read_page(page.registry, after, _RECORDS_OF_EVENT)
+            after = journal_page.next
+            rows = [make_row(entry) for entry in wanted.select_rows(reversed(journal_page.entries))]
             if rows:
                 html = render_template("stele.ui", "journal_rows.html.j2", rows=rows, frame=frame)
                 yield ServerSentEventMessage(html, event="entries", id=str(after))

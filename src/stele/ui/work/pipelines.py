@@ -92,19 +92,19 @@ async def view_pipeline(page: PageRequest) -> PipelinePage:
 
 async def _decode_samples(page: PageRequest, journal: PipelineJournal) -> list[DecodedSample]:
     """Return the newest samples of dead letters, decoded with the schemas that the caller may read."""
-    kept = [(batch.batch, sample) for batch in journal.batches for sample in batch.samples][:_MOST_SAMPLES]
-    found = []
-    for batch, sample in kept:
+    samples = [(batch.batch, sample) for batch in journal.batches for sample in batch.samples][:_MOST_SAMPLES]
+    decoded_samples = []
+    for batch, sample in samples:
         try:
             data = base64.b64decode(sample.value, validate=True)
         except binascii.Error:
             continue
         readings = await decode_record(page.registry, DecodeRequest(data)) if 0 < len(data) <= MOST_BYTES else []
         is_cut = sample.bytes > len(data)
-        found.append(
+        decoded_samples.append(
             DecodedSample(batch, sample.code, sample.reason, sample.place, data.hex(), sample.bytes, is_cut, readings)
         )
-    return found
+    return decoded_samples
 
 
 def _find_next(page: PageRequest, name: str, used: Sequence[int]) -> UsedSubject:

@@ -117,11 +117,11 @@ async def submit_policy(page: PageRequest, form: Form) -> msgspec.Struct:
         validators=tuple(form.get("validators").split()),
     )
     ruleset = form.get("ruleset").strip()
-    shown = await _show(page, answer, chosen, written, ruleset)
+    content = await _show(page, answer, chosen, written, ruleset)
     try:
         wanted = _read_policy(chosen, written)
     except UnknownPolicy as error:
-        return msgspec.structs.replace(shown, problems=[FieldProblem("policy", str(error))])
+        return msgspec.structs.replace(content, problems=[FieldProblem("policy", str(error))])
     if action == "save":
         change = PolicyChange(
             None if wanted is None else PolicyJson.from_policy(wanted), ruleset or None, answer.policy
@@ -129,22 +129,22 @@ async def submit_policy(page: PageRequest, form: Form) -> msgspec.Struct:
         try:
             await change_policy(page.registry, level, change, via=VIA)
         except UnknownRuleset as error:
-            return msgspec.structs.replace(shown, problems=[FieldProblem("ruleset", str(error))])
+            return msgspec.structs.replace(content, problems=[FieldProblem("ruleset", str(error))])
         except UnknownPolicy as error:
-            return msgspec.structs.replace(shown, problems=[FieldProblem("policy", str(error))])
+            return msgspec.structs.replace(content, problems=[FieldProblem("policy", str(error))])
         except PreconditionFailed:
             problem = FieldProblem(
                 "", "Somebody else changed the policy meanwhile. Nothing was changed: look at it again."
             )
-            return msgspec.structs.replace(shown, problems=[problem])
-        return Destination(add_query(shown.path, {"done": "policy"}))
+            return msgspec.structs.replace(content, problems=[problem])
+        return Destination(add_query(content.path, {"done": "policy"}))
     if level.namespace is None or level.subject is None:
-        return shown
+        return content
     key = SubjectKey(level.namespace, level.subject)
-    policy = wanted or POLICIES.get(shown.inherited) or answer.policy.to_policy
+    policy = wanted or POLICIES.get(content.inherited) or answer.policy.to_policy
     rows = await preview_policy(page.registry, key, policy, ruleset or None)
     words = describe_policy(msgspec.structs.replace(answer, policy=PolicyJson.from_policy(policy)))
-    return msgspec.structs.replace(shown, preview=rows, previewed=words)
+    return msgspec.structs.replace(content, preview=rows, previewed=words)
 
 
 async def _change_mode(page: PageRequest, level: SettingsLevel, form: Form) -> msgspec.Struct:
@@ -152,12 +152,12 @@ async def _change_mode(page: PageRequest, level: SettingsLevel, form: Form) -> m
     known = {mode.value: mode for mode in _MODES}
     if chosen != INHERIT and chosen not in known:
         raise InvalidRequest(f"mode is {INHERIT} or one of {', '.join(known)}")
-    shown = await view_policy(page)
+    content = await view_policy(page)
     try:
         await page.registry.execute(SetMode(level, known.get(chosen)), via=VIA)
     except ModeChangeRefused as error:
-        return msgspec.structs.replace(shown, problems=[FieldProblem("mode", str(error))])
-    return Destination(add_query(shown.path, {"done": "mode"}))
+        return msgspec.structs.replace(content, problems=[FieldProblem("mode", str(error))])
+    return Destination(add_query(content.path, {"done": "mode"}))
 
 
 def _join_range(form: Form, name: str) -> str:

@@ -79,22 +79,22 @@ async def view_recovery(page: PageRequest) -> RecoveryPage:
 async def submit_recovery(page: PageRequest, form: Form) -> msgspec.Struct:
     """Register a soft-deleted version again."""
     key = page.subject
-    shown = await view_recovery(page)
+    content = await view_recovery(page)
     number = parse_whole_number("version", form.get("version"), 1, MAX_INT32)
     state = page.registry.state
     version = queries.get_version(state, key, number, queries.ACTIVE_OR_SOFT_DELETED)
     if version.state is VersionState.ACTIVE:
         return Destination(add_query(subject_path(key), {"version": number, "done": "same"}))
     try:
-        made = await page.registry.execute(make_registration(state, version), via=VIA)
+        registration = await page.registry.execute(make_registration(state, version), via=VIA)
     except Incompatible as error:
         problem = FieldProblem("", f"Version {number} cannot come back: the policy in force refuses it.")
-        return msgspec.structs.replace(shown, findings=error.findings, problems=[problem])
+        return msgspec.structs.replace(content, findings=error.findings, problems=[problem])
     except UnresolvedReference as error:
         problem = FieldProblem("", f"Version {number} cannot come back yet: {error.why}. Recover that first.")
-        return msgspec.structs.replace(shown, problems=[problem])
-    assert isinstance(made, Registration)
-    return Destination(add_query(subject_path(key), {"version": made.version_number, "done": "recovered"}))
+        return msgspec.structs.replace(content, problems=[problem])
+    assert isinstance(registration, Registration)
+    return Destination(add_query(subject_path(key), {"version": registration.version_number, "done": "recovered"}))
 
 
 def list_form_pages() -> list[FormPage]:

@@ -37,8 +37,8 @@ class RefusalsPage(msgspec.Struct, frozen=True):
 async def view_refusals(page: PageRequest) -> RefusalsPage:
     """Show who was refused what, by which rule of the policy, or for want of which right."""
     text, kind = page.get_query("text").strip(), page.get_query("kind")
-    found = await to_thread(read_refusals, page.registry.audit, text, kind, _ROWS)
-    return RefusalsPage(found.is_durable, text, kind, KINDS, found.refusals, found.is_complete)
+    refusal_page = await to_thread(read_refusals, page.registry.audit, text, kind, _ROWS)
+    return RefusalsPage(refusal_page.is_durable, text, kind, KINDS, refusal_page.refusals, refusal_page.is_complete)
 
 
 def list_pages() -> list[Page]:

@@ -108,7 +108,7 @@ def _break_lines(text: str) -> str:
 async def submit_schema(page: PageRequest, form: Form) -> msgspec.Struct:
     """Check a schema, find its missing references, or register it."""
     rows = _read_rows(form)
-    shown = await _show(
+    content = await _show(
         page,
         form.get("subject").strip(),
         form.get("format", "avro"),
@@ -119,23 +119,23 @@ async def submit_schema(page: PageRequest, form: Form) -> msgspec.Struct:
     action = form.get("action", "check")
     if action not in _ACTIONS:
         raise InvalidRequest(f"action is one of {', '.join(_ACTIONS)}")
-    key, problems = _parse_subject(shown.subject)
+    key, problems = _parse_subject(content.subject)
     if key is None:
-        return msgspec.structs.replace(shown, problems=problems)
+        return msgspec.structs.replace(content, problems=problems)
     page.registry.access.require(Operation.REGISTER if action == "register" else Operation.READ, subject_resource(key))
-    if not shown.schema.strip():
-        return _with_problem(shown, "schema", "Write or paste a schema, or choose a file.")
+    if not content.schema.strip():
+        return _with_problem(content, "schema", "Write or paste a schema, or choose a file.")
     try:
         if action == "detect":
-            return await _detect_references(page, key, shown)
+            return await _detect_references(page, key, content)
         references, problems = _parse_references(key, rows)
         if problems:
-            return msgspec.structs.replace(shown, problems=problems)
-        proposal = Proposal(key, shown.format, shown.schema, references, shown.normalize)
+            return msgspec.structs.replace(content, problems=problems)
+        proposal = Proposal(key, content.format, content.schema, references, content.normalize)
         if action == "register":
-            return await _register(page, shown, proposal, form.get("latest"))
+            return await _register(page, content, proposal, form.get("latest"))
         report = await check_proposal(page.registry, proposal)
-        return msgspec.structs.replace(shown, report=report, names=await _list_names(page, proposal))
+        return msgspec.structs.replace(content, report=report, names=await _list_names(page, proposal))
     except MalformedSchema as error:
         place = error.path or ""
         message = f"{f'{place}: ' if place and error.line is None else ''}{error.why}"
@@ -143,25 +143,27 @@ async def submit_schema(page: PageRequest, form: Form) -> msgspec.Struct:
             message = f"Line {error.line}, column {error.column}: {message}"
         if error.expected:
             message += f" (expected {error.expected})"
-        return msgspec.structs.replace(shown, problems=[FieldProblem("schema", message, error.line)])
+        return msgspec.structs.replace(content, problems=[FieldProblem("schema", message, error.line)])
     except InvalidName as error:
-        return _with_problem(shown, "subject", str(error))
+        return _with_problem(content, "subject", str(error))
 
 
-async def _register(page: PageRequest, shown: RegisterPage, proposal: Proposal, latest: str) -> msgspec.Struct:
+async def _register(page: PageRequest, content: RegisterPage, proposal: Proposal, latest: str) -> msgspec.Struct:
     expected = int(latest) if latest.isascii() and latest.isdigit() and len(latest) < 10 else None
     try:
-        made = await register_proposal(page.registry, proposal, expected_latest=expected, via=VIA)
+        registration = await register_proposal(page.registry, proposal, expected_latest=expected, via=VIA)
     except Incompatible as error:
         report = await check_proposal(page.registry, proposal)
         problem = FieldProblem("", "Nothing was registered: the policy refuses this schema. The reasons stand below.")
-        return msgspec.structs.replace(shown, report=report, refused=error.findings, problems=[problem])
+        return msgspec.structs.replace(content, report=report, refused=error.findings, problems=[problem])
     except PreconditionFailed:
         return _with_problem(
-            shown, "", "Somebody else registered a version meanwhile. Nothing was registered: check the schema again."
+            content, "", "Somebody else registered a version meanwhile. Nothing was registered: check the schema again."
         )
-    done = "registered" if made.created else "same"
-    return Destination(add_query(subject_path(made.key), {"version": made.version_number, "done": done}))
+    done = "registered" if registration.created else "same"
+    return Destination(
+        add_query(subject_path(registration.key), {"version": registration.version_number, "done": done})
+    )
 
 
 async def _show(
@@ -199,8 +201,8 @@ async def _show(
     )
 
 
-def _with_problem(shown: RegisterPage, field: str, message: str) -> RegisterPage:
-    return msgspec.structs.replace(shown, problems=[FieldProblem(field, message)])
+def _with_problem(content: RegisterPage, field: str, message: str) -> RegisterPage:
+    return msgspec.structs.replace(content, problems=[FieldProblem(field, message)])
 
 
 def _read_text(form: Form) -> str:
@@ -257,16 +259,18 @@ def _parse_references(
     return tuple(references), problems
 
 
-async def _detect_references(page: PageRequest, key: SubjectKey, shown: RegisterPage) -> RegisterPage:
-    known = [row.name for row in shown.references]
-    found = await find_missing_references(page.registry, key.namespace, shown.format, shown.schema, known)
+async def _detect_references(page: PageRequest, key: SubjectKey, content: RegisterPage) -> RegisterPage:
+    known = [row.name for row in content.references]
+    missing_references = await find_missing_references(
+        page.registry, key.namespace, content.format, content.schema, known
+    )
     rows = [
         ReferenceRow(each.name, qualify_name(each.subject), str(each.version))
-        for each in found
+        for each in missing_references
         if each.subject is not None
     ]
-    missing = [each.name for each in found if each.subject is None]
-    return msgspec.structs.replace(shown, references=[*shown.references, *rows][:_ROWS], missing=missing)
+    missing = [each.name for each in missing_references if each.subject is None]
+    return msgspec.structs.replace(content, references=[*content.references, *rows][:_ROWS], missing=missing)
 
 
 async def _list_names(page: PageRequest, proposal: Proposal) -> list[str]:

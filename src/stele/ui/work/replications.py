@@ -124,19 +124,19 @@ async def submit_replication(page: PageRequest, form: Form) -> msgspec.Struct:
     try:
         if not page.options.public_url:
             raise InvalidRequest(_NO_URL)
-        made = await create_replication(page.registry, _read_replication(entered, form))
+        overview = await create_replication(page.registry, _read_replication(entered, form))
     except (InvalidName, AlreadyExists) as error:
         return await _show_list(page, entered, [FieldProblem("name", str(error))])
     except (InvalidRequest, TooLarge) as error:
         return await _show_list(page, entered, [FieldProblem("", str(error))])
-    return Destination(f"/replications/{made.replication.name}?done=created")
+    return Destination(f"/replications/{overview.replication.name}?done=created")
 
 
 async def view_replication(page: PageRequest) -> ReplicationPage:
     """Show how far a replication is, what it replicates, and what stands in its way."""
-    found = await get_replication(page.registry, page.get_segment("replication"))
+    overview = await get_replication(page.registry, page.get_segment("replication"))
     refusal = page.find_refusal(Operation.MANAGE_EXPORTERS, is_change=True)
-    return ReplicationPage(found, _group_conflicts(found.status.conflicts), _find_obstacle(page), refusal)
+    return ReplicationPage(overview, _group_conflicts(overview.status.conflicts), _find_obstacle(page), refusal)
 
 
 async def submit_state(page: PageRequest, form: Form) -> msgspec.Struct:

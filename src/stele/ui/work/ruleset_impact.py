@@ -50,7 +50,7 @@ class ImpactPage(msgspec.Struct, frozen=True):
 async def view_ruleset_impact(page: PageRequest) -> ImpactPage:
     """Show which verdicts about what is registered another ruleset would change."""
     format_name, ruleset = page.get_query("format"), page.get_query("ruleset")
-    shown = ImpactPage(
+    content = ImpactPage(
         format_name,
         ruleset,
         page.registry.parser.list_format_names(),
@@ -58,16 +58,16 @@ async def view_ruleset_impact(page: PageRequest) -> ImpactPage:
         refusal=page.find_refusal(Operation.CHANGE_POLICY),
     )
     if not format_name or not ruleset:
-        return shown
+        return content
     try:
         info = get_ruleset(format_name, ruleset, await adopted_versions(page.registry))
-        request = ReportRequest(format_name, ruleset, shown.everywhere, limit=_ROWS, after=_read_place(page))
+        request = ReportRequest(format_name, ruleset, content.everywhere, limit=_ROWS, after=_read_place(page))
         report: ReportPage = await make_report(page.registry, request)
     except Invalid as error:
-        return msgspec.structs.replace(shown, problems=[FieldProblem("ruleset", str(error))])
+        return msgspec.structs.replace(content, problems=[FieldProblem("ruleset", str(error))])
     after = report.next
     following = {name: str(getattr(after, name)) for name in _PLACE} if after is not None else {}
-    return msgspec.structs.replace(shown, info=info, rows=report.rows, compared=report.compared, next=following)
+    return msgspec.structs.replace(content, info=info, rows=report.rows, compared=report.compared, next=following)
 
 
 def _read_place(page: PageRequest) -> ComparedVersions | None:
@@ -85,9 +85,9 @@ async def submit_adoption(page: PageRequest, form: Form) -> msgspec.Struct:
     try:
         await adopt_ruleset(page.registry, format_name, ruleset, via=VIA)
     except Invalid as error:
-        shown = await view_ruleset_impact(page)
+        content = await view_ruleset_impact(page)
         return msgspec.structs.replace(
-            shown, format=format_name, ruleset=ruleset, problems=[FieldProblem("ruleset", str(error))]
+            content, format=format_name, ruleset=ruleset, problems=[FieldProblem("ruleset", str(error))]
         )
     return Destination("/rulesets?done=adopted")
 

@@ -129,13 +129,13 @@ async def view_transfer(page: PageRequest) -> TransferPage:
 
 async def submit_dump(page: PageRequest, form: Form) -> TransferPage:
     """Compare a dump with the registry: what is new, what is the same, and what is in the way."""
-    shown = await view_transfer(page)
+    content = await view_transfer(page)
     try:
         data = _read_file(form)
         plan = await page.registry.run_stateless(_make_plan, page.registry.state, data)
-        return await page.registry.run_stateless(_show_plan, page, shown, plan, data)
+        return await page.registry.run_stateless(_show_plan, page, content, plan, data)
     except Invalid as error:
-        return msgspec.structs.replace(shown, problems=[FieldProblem("dump", str(error))])
+        return msgspec.structs.replace(content, problems=[FieldProblem("dump", str(error))])
 
 
 async def submit_import(page: PageRequest, form: Form) -> TransferPage:
@@ -144,12 +144,12 @@ async def submit_import(page: PageRequest, form: Form) -> TransferPage:
     It also wants the rights to register, import, change the policy and force, and to delete where the dump has deleted
     versions, on each subject that it writes to.
     """
-    shown = await view_transfer(page)
+    content = await view_transfer(page)
     try:
         data = _read_file(form)
         plan = await page.registry.run_stateless(_make_plan, page.registry.state, data)
     except Invalid as error:
-        return msgspec.structs.replace(shown, problems=[FieldProblem("dump", str(error))])
+        return msgspec.structs.replace(content, problems=[FieldProblem("dump", str(error))])
     missing = plan.list_missing()
     require_rights(page, missing)
     problem = ""
@@ -158,7 +158,7 @@ async def submit_import(page: PageRequest, form: Form) -> TransferPage:
     elif form.get("plan") != plan.digest:
         problem = "Nothing was written: the registry or the file is another one since this plan was made. Look again."
     if problem:
-        planned = await page.registry.run_stateless(_show_plan, page, shown, plan, data)
+        planned = await page.registry.run_stateless(_show_plan, page, content, plan, data)
         return msgspec.structs.replace(planned, problems=[FieldProblem("", problem)])
     run = await import_versions(page, missing)
     state = await page.registry.fresh_state()
@@ -168,7 +168,7 @@ async def submit_import(page: PageRequest, form: Form) -> TransferPage:
     return now if outcome.written == len(missing) and not run.open else _add_problem(now, outcome)
 
 
-def _add_problem(shown: TransferPage, outcome: ImportOutcome) -> TransferPage:
+def _add_problem(content: TransferPage, outcome: ImportOutcome) -> TransferPage:
     count = outcome.refused + outcome.left
     verb = "was" if count == 1 else "were"
     parts = [f"{count:,} of {outcome.written + count:,} versions {verb} not written."] if count else []
@@ -176,7 +176,7 @@ def _add_problem(shown: TransferPage, outcome: ImportOutcome) -> TransferPage:
         parts.append(f"The import ended early: {outcome.stopped}")
     if outcome.open:
         parts.append(f"Still in IMPORT mode: {', '.join(outcome.open)}. Set their modes back.")
-    return msgspec.structs.replace(shown, problems=[FieldProblem("", " ".join(parts))])
+    return msgspec.structs.replace(content, problems=[FieldProblem("", " ".join(parts))])
 
 
 def _read_file(form: Form) -> bytes:
@@ -204,13 +204,13 @@ def _make_plan(state: State, data: bytes) -> ImportPlan:
         key = version.subject.key
         return (f".{key.namespace}", version.schema.schema_id) in ids or qualify_name(key) in subjects
 
-    found = compare_dumps(source, build_dump(state, is_wanted), modes=False)
-    rows = tuple(found.of_kinds(DifferenceKind.REGISTER, DifferenceKind.DELETE, *CONFLICTS))
+    comparison = compare_dumps(source, build_dump(state, is_wanted), modes=False)
+    rows = tuple(comparison.of_kinds(DifferenceKind.REGISTER, DifferenceKind.DELETE, *CONFLICTS))
     digest = sha256(msgspec.json.encode((source.versions, rows))).hexdigest()
-    return ImportPlan(source, msgspec.structs.replace(found, differences=rows), digest)
+    return ImportPlan(source, msgspec.structs.replace(comparison, differences=rows), digest)
 
 
-def _show_plan(page: PageRequest, shown: TransferPage, plan: ImportPlan, data: bytes) -> TransferPage:
+def _show_plan(page: PageRequest, form: TransferPage, plan: ImportPlan, data: bytes) -> TransferPage:
     from stele.migrate.compare import CONFLICTS
 
     differences, conflicts = plan.comparison.differences, len(plan.comparison.conflicts)
@@ -223,7 +223,7 @@ def _show_plan(page: PageRequest, shown: TransferPage, plan: ImportPlan, data: b
     content = b64encode(pack_dump(data)).decode() if is_possible else ""
     fits = len(content) + _FORM_BYTES <= page.options.max_request_bytes
     return msgspec.structs.replace(
-        shown,
+        form,
         file=True,
         new=sum(row.what == _NEW for row in rows),
         same=plan.comparison.same,

@@ -83,9 +83,12 @@ def aws_kms(key_id: str, properties: Mapping[str, str]) -> AwsKey:
         else:
             session = boto3.Session(region_name=region, profile_name=properties.get("profile"))
         if role := properties.get("role.arn"):
-            given = _assume_role(session.client("sts", config=config), role, properties)
+            credentials = _assume_role(session.client("sts", config=config), role, properties)
             session = boto3.Session(
-                given["AccessKeyId"], given["SecretAccessKey"], given["SessionToken"], region_name=region
+                credentials["AccessKeyId"],
+                credentials["SecretAccessKey"],
+                credentials["SessionToken"],
+                region_name=region,
             )
         return session.client("kms", config=config)
 

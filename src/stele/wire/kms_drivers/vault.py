@@ -104,12 +104,12 @@ def _parse_key_id(key_id: str) -> tuple[str, str, str]:
     """Address, mount and name of a key. Raises `KmsError`."""
     try:
         parts = urlsplit(key_id.removeprefix(_PREFIX))
-        found = _PATH.fullmatch(parts.path)
+        match = _PATH.fullmatch(parts.path)
     except ValueError:
-        found = None
-    if found is None or parts.scheme not in {"http", "https"} or not parts.hostname or parts.username is not None:
+        match = None
+    if match is None or parts.scheme not in {"http", "https"} or not parts.hostname or parts.username is not None:
         raise KmsError("the id of a key in Vault is https://host:8200/transit/keys/name")
-    return f"{parts.scheme}://{parts.netloc}", found["mount"], found["name"]
+    return f"{parts.scheme}://{parts.netloc}", match["mount"], match["name"]
 
 
 def _is_address_of_environment(address: str) -> bool:

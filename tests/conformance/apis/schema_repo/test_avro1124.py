@@ -80,13 +80,14 @@ async def test_5_the_same_schema_has_the_same_id(world: World, node: Registry) -
     """An identical schema gets the id it has, also when many register it at once through two nodes."""
     clients = [await world.repo(node), await world.repo(await world.node())]
     texts = [f'{{"type":"fixed","name":"F","size":{size}}}' for size in range(1, 5)]
-    asked = [(texts[number % 4], clients[number % 2]) for number in range(40)]
-    ids = await asyncio.gather(*(register_schema(client, "g", schema) for schema, client in asked))
-    given = {
-        schema: {told for (wanted, _), told in zip(asked, ids, strict=True) if wanted == schema} for schema in texts
+    registrations = [(texts[number % 4], clients[number % 2]) for number in range(40)]
+    ids = await asyncio.gather(*(register_schema(client, "g", schema) for schema, client in registrations))
+    ids_by_schema = {
+        schema: {schema_id for (wanted, _), schema_id in zip(registrations, ids, strict=True) if wanted == schema}
+        for schema in texts
     }
-    assert all(len(found) == 1 for found in given.values())
-    assert sorted(found.pop() for found in given.values()) == ["1", "2", "3", "4"]
+    assert all(len(schema_ids) == 1 for schema_ids in ids_by_schema.values())
+    assert sorted(schema_ids.pop() for schema_ids in ids_by_schema.values()) == ["1", "2", "3", "4"]
     assert await register_schema(clients[0], "g", texts[0]) == ids[0]
 
 

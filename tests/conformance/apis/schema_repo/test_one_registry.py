@@ -83,8 +83,8 @@ async def test_the_default_of_a_new_subject_is_written_down(client: httpx.AsyncC
         ("s", ALLOW_ANY, "never_reuse"),
         ("t", parse_policy(["full"], {}), "never_reuse"),
     ]
-    told = [(row.metadata.via, type(row.events[-1]).__name__) for _, row in await node.read_log(0, 99)]
-    assert told[-2:] == [("avro1124", "VersionRegistered"), ("schema-repo", "SubjectCreated")]
+    entries = [(row.metadata.via, type(row.events[-1]).__name__) for _, row in await node.read_log(0, 99)]
+    assert entries[-2:] == [("avro1124", "VersionRegistered"), ("schema-repo", "SubjectCreated")]
 
 
 async def test_what_is_created_here_is_not_checked_there(client: httpx.AsyncClient, plain: httpx.AsyncClient) -> None:
@@ -108,8 +108,8 @@ async def test_a_policy_set_here_holds_there(
     assert (answer.status_code, answer.json()["error_code"]) == (409, 409)
     assert (await put(client, STRING)).status_code == 403
     assert (await post(client, STRING)).status_code == 403
-    shown = (await plain.get("/config/s?defaultToGlobal=true")).json()["compatibilityLevel"]
-    assert shown == queries.policy_for(await node.fresh_state(), S).nearest_name
+    level = (await plain.get("/config/s?defaultToGlobal=true")).json()["compatibilityLevel"]
+    assert level == queries.policy_for(await node.fresh_state(), S).nearest_name
 
 
 async def test_a_policy_set_there_holds_here(client: httpx.AsyncClient, plain: httpx.AsyncClient) -> None:
@@ -232,8 +232,8 @@ async def test_other_languages_are_evolved_in_their_own(client: httpx.AsyncClien
     assert (await tell(plain, order, schemaType="PROTOBUF", references=[reference])).status_code == 200
     more = order.replace("}\n", "  string note = 2;\n}\n")
     assert (await put(client, more)).text == "1"
-    found = (await plain.get("/subjects/s/versions/2")).json()
-    assert (found["schemaType"], found["references"], found["schema"]) == ("PROTOBUF", [reference], more)
+    version = (await plain.get("/subjects/s/versions/2")).json()
+    assert (version["schemaType"], version["references"], version["schema"]) == ("PROTOBUF", [reference], more)
     assert (await put(client, more.replace("string note", "int32 note"))).status_code == 403
     assert (await post(client, "no protobuf")).status_code == 400
 

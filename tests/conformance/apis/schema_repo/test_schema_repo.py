@@ -144,8 +144,8 @@ async def test_19_one_of_many_is_first(world: World, node: Registry) -> None:
     clients = [await world.repo(node), await world.repo(await world.node())]
     await create(clients[0])
     sent = [f'{{"type":"fixed","name":"F","size":{size}}}' for size in range(1, 11)]
-    asked = [put(clients[number % 2], "s/register_if_latest/", schema) for number, schema in enumerate(sent)]
-    answers = await asyncio.gather(*asked)
+    registrations = [put(clients[number % 2], "s/register_if_latest/", schema) for number, schema in enumerate(sent)]
+    answers = await asyncio.gather(*registrations)
     assert sorted(answer.status_code for answer in answers) == [200] + [409] * 9
 
 
@@ -180,7 +180,7 @@ async def test_21_lists_are_json_where_it_is_asked_for(client: httpx.AsyncClient
 
 
 @pytest.mark.parametrize(
-    ("accept", "given"),
+    ("accept", "media_type"),
     [
         ("text/html, image/gif, image/jpeg, *; q=.2, */*; q=.2", "text/plain"),
         ("image/jpeg", None),
@@ -192,12 +192,14 @@ async def test_21_lists_are_json_where_it_is_asked_for(client: httpx.AsyncClient
         ("text/html", None),
     ],
 )
-async def test_22_the_first_known_media_type_wins(accept: str, given: str | None, client: httpx.AsyncClient) -> None:
+async def test_22_the_first_known_media_type_wins(
+    accept: str, media_type: str | None, client: httpx.AsyncClient
+) -> None:
     """Accept is read from left to right without weights; what Java's own client sends gets plain text."""
     answer = await client.get(ROOT, headers={"accept": accept})
-    assert answer.status_code == (406 if given is None else 200)
-    assert answer.headers["content-type"].startswith(given or "text/plain")
-    assert given is not None or "text/plain, application/json" in answer.text
+    assert answer.status_code == (406 if media_type is None else 200)
+    assert answer.headers["content-type"].startswith(media_type or "text/plain")
+    assert media_type is not None or "text/plain, application/json" in answer.text
 
 
 async def test_23_validators_refuse(world: World, node: Registry) -> None:
@@ -357,8 +359,8 @@ async def test_the_settings_of_the_server_are_told(world: World, node: Registry)
     """Those that were set, or all of them; as properties or a page. Settings that make no sense stop the server."""
     options = SchemaRepoOptions(ids="md5", models={"db": ("full", "lint")}, default_validators=("db",))
     client = await world.repo(node, options)
-    told = (await client.get("/avro1124/config")).text.splitlines()[2:]
-    assert told == [
+    properties = (await client.get("/avro1124/config")).text.splitlines()[2:]
+    assert properties == [
         "schema-repo.ids=md5",
         "schema-repo.validation.default.validators=db",
         "schema-repo.validator.db=full,lint",

@@ -148,11 +148,11 @@ def test_azure_keeps_its_own_spelling() -> None:
 @given(st.text(st.characters(exclude_categories=["Cs"]), max_size=50))
 def test_13_texts_go_through_headers(text: str) -> None:
     """13: any text comes back from a header, which is printable ASCII without blanks at its ends."""
-    shown = translate.encode_header(text)
-    assert shown.isascii()
-    assert shown == shown.strip()
-    assert shown.isprintable()
-    assert translate.decode_header(shown) == text
+    header = translate.encode_header(text)
+    assert header.isascii()
+    assert header == header.strip()
+    assert header.isprintable()
+    assert translate.decode_header(header) == text
 
 
 def test_13_headers_as_people_write_them() -> None:

@@ -13,9 +13,9 @@ from stele.testing.registry_box import RegistryBox
 @pytest.fixture
 def box() -> Iterator[RegistryBox]:
     """A registry with three subjects."""
-    with registry() as made:
-        made.register_all({name: f'{{"type":"fixed","name":"{name}","size":1}}' for name in "abc"})
-        yield made
+    with registry() as box:
+        box.register_all({name: f'{{"type":"fixed","name":"{name}","size":1}}' for name in "abc"})
+        yield box
 
 
 def read_page(box: RegistryBox, offset: int, query: str = "", limit: int = 2) -> list[str]:
@@ -27,17 +27,17 @@ def read_page(box: RegistryBox, offset: int, query: str = "", limit: int = 2) ->
 
 def test_pages_of_one_list_are_made_once(box: RegistryBox, monkeypatch: pytest.MonkeyPatch) -> None:
     """Subjects are gone through for the first page of a list alone, and again after each change."""
-    made = []
+    calls = []
     inner = lists.list_subjects
 
     async def count_lists(*values: object, **options: object) -> object:
-        made.append(values)
+        calls.append(values)
         return await inner(*values, **options)  # type: ignore[arg-type]  # passed on as they are
 
     monkeypatch.setattr(lists, "list_subjects", count_lists)
-    assert (read_page(box, 0), read_page(box, 2), len(made)) == (["a", "b"], ["c"], 1)
+    assert (read_page(box, 0), read_page(box, 2), len(calls)) == (["a", "b"], ["c"], 1)
     box.register_all({"b": '{"type":"fixed","name":"b","aliases":["x"],"size":1}'})
-    assert (read_page(box, 0), read_page(box, 2), len(made)) == (["a", "b"], ["b", "c"], 2)
+    assert (read_page(box, 0), read_page(box, 2), len(calls)) == (["a", "b"], ["b", "c"], 2)
     assert (read_page(box, 0, "&latestOnly=true"), read_page(box, 2, "&latestOnly=true")) == (["a", "b"], ["c"])
     box.client.delete_subject("a")
     assert (read_page(box, 0), read_page(box, 0, "&deleted=true")) == (["b", "b"], ["a", "b"])

@@ -220,10 +220,10 @@ async def test_a_long_old_schema_is_cut_and_marked(registry: Registry, put: Put)
     """Beyond 10 KiB the old text is cut, and said to be."""
     long = json.dumps({"type": "record", "name": "R", "doc": "d" * 20_000, "fields": []})
     await put(":a", long)
-    shown = format_messages(registry.state, SubjectKey("", "a"), [FINDING], 1)[2]
-    assert shown.startswith("{oldSchema: <truncated> '{")
-    assert shown.endswith("d...'}")
-    assert len(shown) == 10 * 1024 + len("{oldSchema: <truncated> '...'}")
+    message = format_messages(registry.state, SubjectKey("", "a"), [FINDING], 1)[2]
+    assert message.startswith("{oldSchema: <truncated> '{")
+    assert message.endswith("d...'}")
+    assert len(message) == 10 * 1024 + len("{oldSchema: <truncated> '...'}")
 
 
 async def test_doubt_is_told_apart_from_a_break(registry: Registry) -> None:

@@ -121,9 +121,9 @@ async def test_every_event_can_be_read() -> None:
 async def test_nothing_secret_is_told() -> None:
     """Texts, free words, properties, rules, documents and addresses of any event stay out of the rows."""
     rows = journal.list_entries(1, ev.LogRecord(ev.EventMetadata(b"u" * 16, 1), tuple(EVENTS)))
-    told = msgspec.json.encode(rows)
-    assert SECRET.encode() not in told
-    assert base64.b64encode(SECRET.encode()) not in told
+    body = msgspec.json.encode(rows)
+    assert SECRET.encode() not in body
+    assert base64.b64encode(SECRET.encode()) not in body
     assert [row.part for row in rows] == list(range(len(rows)))
 
 
@@ -170,13 +170,13 @@ async def test_pages_join_without_gap_or_repeat(client: httpx.AsyncClient) -> No
     for number in range(5):
         await register(client, f"s{number}")
     whole = await read(client, limit=1000)
-    after, found = 0, []
+    after, entries = 0, []
     while after < whole["end"]:
         page = await read(client, after=after, limit=1)
         assert page["next"] == after + 1
-        found += page["entries"]
+        entries += page["entries"]
         after = page["next"]
-    assert found == whole["entries"]
+    assert entries == whole["entries"]
     assert await read(client, after=after) == {"entries": [], "next": after, "end": after}
     assert await read(client, after=10**18) == {"entries": [], "next": 10**18, "end": after}
     assert (await read(client, limit=0))["entries"] == []

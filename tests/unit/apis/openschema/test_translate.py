@@ -54,8 +54,8 @@ def test_places() -> None:
 @given(st.text(max_size=12), st.integers(1, 2**31 - 1))
 def test_ids_come_apart(namespace: str, schema_id: int) -> None:
     """An id names its space, unless that is the default one; then a request's own comes in."""
-    told = format_schema_id(namespace, schema_id)
-    assert parse_schema_id(told, None) == (namespace, schema_id)
+    full_id = format_schema_id(namespace, schema_id)
+    assert parse_schema_id(full_id, None) == (namespace, schema_id)
     assert parse_schema_id(str(schema_id), namespace) == (namespace, schema_id)
 
 
@@ -124,17 +124,17 @@ def test_a_definition_that_is_missing() -> None:
 )
 def test_what_is_tried(sent: str, definition: str) -> None:
     """A check takes a schema whole, or its definition alone."""
-    found = translate.parse_checked_schema(sent.encode()).schema_definition
-    assert isinstance(found, msgspec.Raw)
-    assert bytes(found).decode() == definition
+    parsed_definition = translate.parse_checked_schema(sent.encode()).schema_definition
+    assert isinstance(parsed_definition, msgspec.Raw)
+    assert bytes(parsed_definition).decode() == definition
 
 
 def test_kinds() -> None:
     """A kind is told as its author calls it, else by the language."""
-    told = {
+    names = {
         kind: translate.serialization_name(kind)
         for kind in (SchemaKind("avro", ""), SchemaKind("protobuf", "M"), SchemaKind("xsd", ""))
     }
-    assert list(told.values()) == ["AVRO", "PB", "XSD"]
+    assert list(names.values()) == ["AVRO", "PB", "XSD"]
     assert translate.serialization_name(SchemaKind("opaque", "")) == "USER-DEFINED"
     assert translate.serialization_name(SchemaKind("opaque", "", "HESSIAN")) == "HESSIAN"

@@ -40,9 +40,9 @@ policies = st.builds(
 ) | st.sampled_from([ALLOW_ANY, DENY_ALL])
 
 
-def send_back(shown: Any) -> Any:
+def send_back(body: Any) -> Any:
     """An object as it arrives after a client got it and sent it back."""
-    return msgspec.json.decode(msgspec.json.encode(shown), type=type(shown))
+    return msgspec.json.decode(msgspec.json.encode(body), type=type(body))
 
 
 @given(policies)
@@ -52,11 +52,11 @@ def test_every_policy_survives_the_way_out_and_in(policy: Policy) -> None:
 
     A client that sends it back as the policy it expects means the policy in force, validators and all.
     """
-    shown = send_back(translate.compatibility_body(policy, SUBJECT))
-    back = translate.parse_compatibility(shown)
+    body = send_back(translate.compatibility_body(policy, SUBJECT))
+    back = translate.parse_compatibility(body)
     plain = replace(policy, validators=())
     assert back == plain or (not translate.is_directional(policy) and back.kind is PolicyKind.ALLOW_ANY)
-    assert translate.expected_policy(shown, policy) == (policy if back == plain else back)
+    assert translate.expected_policy(body, policy) == (policy if back == plain else back)
 
 
 def test_what_was_sent_is_shown_while_it_is_in_force() -> None:
@@ -76,8 +76,8 @@ def test_what_was_sent_is_shown_while_it_is_in_force() -> None:
 )
 def test_policies_in_both_spellings(name: str) -> None:
     """Names are taken as the API has them and as the design document has them."""
-    shown = translate.compatibility_body(translate.parse_compatibility(api.Compatibility(name)), SUBJECT)
-    assert shown.policy.lower() == name.replace("_", "").lower()
+    body = translate.compatibility_body(translate.parse_compatibility(api.Compatibility(name)), SUBJECT)
+    assert body.policy.lower() == name.replace("_", "").lower()
 
 
 @pytest.mark.parametrize("name", ["None", "Disabled", "", "Advanced", "BACKWARD_TILL"])
@@ -118,8 +118,8 @@ def test_a_type_is_completed_or_refused() -> None:
     assert translate.resolve_type_name("R", ["n.R", "R"], "") == "R"
     assert translate.resolve_type_name("", ["n.R", "R"], "") == "n.R"
     assert translate.resolve_type_name("", ["n.R", "R"], "R") == "R"
-    assert [translate.resolve_type_name(given, ["string"], "", "g") for given in ("", "string", "g")] == ["", "", ""]
-    assert [translate.resolve_type_name(given, None, "", "g") for given in ("", "g", "h")] == ["", "", "h"]
+    assert [translate.resolve_type_name(name, ["string"], "", "g") for name in ("", "string", "g")] == ["", "", ""]
+    assert [translate.resolve_type_name(name, None, "", "g") for name in ("", "g", "h")] == ["", "", "h"]
     assert translate.resolve_type_name("g", None, "T", "g") == "g"
     for wrong, described_types in (("n.X", ["n.R"]), ("x.R", ["n.R"]), ("", [])):
         with pytest.raises(err.MalformedSchema):

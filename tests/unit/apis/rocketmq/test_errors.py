@@ -66,7 +66,7 @@ def test_every_error_has_an_answer() -> None:
 def test_messages() -> None:
     """A refusal tells its reasons, twenty at most; a defect tells nothing."""
     findings = [Finding("A", f"/{number}", why="Because.") for number in range(30)]
-    told = error_message(errors.Incompatible("s", findings, against=3))
-    assert told.endswith("; /0: Because." + "".join(f"; /{number}: Because." for number in range(1, 20)))
+    message = error_message(errors.Incompatible("s", findings, against=3))
+    assert message.endswith("; /0: Because." + "".join(f"; /{number}: Because." for number in range(1, 20)))
     assert "secret" not in error_message(ValueError("secret"))
     assert error_message(HTTPException(status_code=405, detail="secret")) == "Method Not Allowed"

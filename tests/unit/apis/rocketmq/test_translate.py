@@ -44,10 +44,10 @@ def test_every_tenant_is_one_space(tenant: str) -> None:
 )
 def test_types(word: str | None, schema_format: tuple[str, str]) -> None:
     """Every type has a format, and is shown as itself again."""
-    found = translate.parse_type(word)
-    assert found == schema_format
-    shown = translate.type_of_kind(SchemaKind(found.format, "", found.custom_format))
-    assert shown == ((word or "").strip().upper() or "AVRO")
+    parsed_format = translate.parse_type(word)
+    assert parsed_format == schema_format
+    type_name = translate.type_of_kind(SchemaKind(parsed_format.format, "", parsed_format.custom_format))
+    assert type_name == ((word or "").strip().upper() or "AVRO")
 
 
 def test_types_clients_do_not_know() -> None:

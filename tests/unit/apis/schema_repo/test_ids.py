@@ -94,8 +94,8 @@ def test_an_id_means_the_first_live_version_of_it(drawn: list[cmd.Command]) -> N
 
 def plug_in(monkeypatch: pytest.MonkeyPatch, **points: str) -> None:
     """Install strategies by entry point, as a package would."""
-    found = {name: EntryPoint(name, value, ids.GROUP) for name, value in points.items()}
-    monkeypatch.setattr(ids, "_entry_points", lambda: found)
+    entry_points = {name: EntryPoint(name, value, ids.GROUP) for name, value in points.items()}
+    monkeypatch.setattr(ids, "_entry_points", lambda: entry_points)
     ids._load_strategy.cache_clear()
 
 
@@ -126,20 +126,20 @@ def test_a_strategy_of_ones_own(monkeypatch: pytest.MonkeyPatch) -> None:
         == id_of_document("sha1", avro("a"))
         == f"sha1-{hashlib.sha1(b'a').hexdigest()}"
     )
-    for asked in ("1", id_of("sha1", 0, box.state, row), id_of("md5", 0, box.state, row)):
-        assert index.find_version(box.state, subject, asked, 1) is row
+    for schema_id in ("1", id_of("sha1", 0, box.state, row), id_of("md5", 0, box.state, row)):
+        assert index.find_version(box.state, subject, schema_id, 1) is row
     assert IdIndex().find_version(box.state, subject, id_of("sha1", 0, box.state, row), 1) is None
     with pytest.raises(InvalidRequest, match="no strategy 'sha2' is installed; there are sequential, crc-64-avro, md5"):
         get_strategy("sha2")
 
 
-@pytest.mark.parametrize("told", ["", "12", "a/b", "..", "a b", "x" * 129, "ü"])
-def test_ids_that_cannot_be(told: str, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("schema_id", ["", "12", "a/b", "..", "a b", "x" * 129, "ü"])
+def test_ids_that_cannot_be(schema_id: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """An id that is a number or no segment of a URL is refused before anything is written."""
     monkeypatch.setitem(sys.modules, __name__, SimpleNamespace(second_word=second_word))
     plug_in(monkeypatch, word=f"{__name__}:second_word")
     with pytest.raises(InvalidRequest, match="the strategy 'word' says"):
-        id_of_document("word", make_document(f"x {told}".encode(), "opaque"))
+        id_of_document("word", make_document(f"x {schema_id}".encode(), "opaque"))
 
 
 def test_a_strategy_that_cannot_be_loaded(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -57,9 +57,9 @@ def at_least(strict: Policy, lax: Policy) -> bool:
 
 
 @given(words)
-def test_words_are_told_as_words_of_the_same_policy(asked: list[str]) -> None:
+def test_words_are_told_as_words_of_the_same_policy(word_list: list[str]) -> None:
     """What a list of words adds up to is shown in words that add up to it, and needs no extension."""
-    policy = parse_policy(asked, {})
+    policy = parse_policy(word_list, {})
     assert parse_policy(policy_words(policy), {}) == policy
     assert exact_words(policy) is None
 
@@ -74,13 +74,13 @@ def test_more_words_never_let_in_more(some: list[str], others: list[str]) -> Non
 @given(policies)
 def test_no_policy_is_shown_as_a_laxer_one(policy: Policy) -> None:
     """The words of any policy are as strict, and where they are stricter the exact policy is told beside them."""
-    shown = parse_policy(policy_words(policy), {})
-    assert at_least(shown, policy)
-    assert (exact_words(policy) is None) == at_least(policy, shown)
+    worded_policy = parse_policy(policy_words(policy), {})
+    assert at_least(worded_policy, policy)
+    assert (exact_words(policy) is None) == at_least(policy, worded_policy)
 
 
 @pytest.mark.parametrize(
-    ("policy", "told"),
+    ("policy", "expected"),
     [
         (Policy(backward=VersionRange(RangeKind.SINCE, 3)), "backward since 3"),
         (Policy(backward=LATEST_VERSION, forward=VersionRange(RangeKind.SINCE, 7)), "backward latest, forward since 7"),
@@ -89,9 +89,9 @@ def test_no_policy_is_shown_as_a_laxer_one(policy: Policy) -> None:
         (ALLOW_ANY, None),
     ],
 )
-def test_exact_policies_are_told_in_a_sentence(policy: Policy, told: str | None) -> None:
+def test_exact_policies_are_told_in_a_sentence(policy: Policy, expected: str | None) -> None:
     """Only what the words cannot say is told."""
-    assert exact_words(policy) == told
+    assert exact_words(policy) == expected
 
 
 def test_words_of_the_operators_own() -> None:
@@ -136,13 +136,13 @@ def test_configs_have_one_reserved_key() -> None:
 
 def load_properties(text: str) -> dict[str, str]:
     """What `java.util.Properties.load` reads, by its documentation."""
-    found = {}
+    properties = {}
     for line in text.split("\n"):
         if not line or line[0] in "#!":
             continue
         key, value = _halves(line)
-        found[_plain_text(key)] = _plain_text(value)
-    return found
+        properties[_plain_text(key)] = _plain_text(value)
+    return properties
 
 
 def _halves(line: str) -> tuple[str, str]:
@@ -178,11 +178,11 @@ texts = st.text(st.characters(exclude_categories=["Cs"]) | st.sampled_from(" \\=
 @given(st.dictionaries(texts, texts, max_size=5))
 def test_java_reads_back_every_config(members: dict[str, str]) -> None:
     """Whatever keys and values have in them, Java's reader finds the same; the text is pure ASCII in lines."""
-    told = format_properties("title", members, 0.0)
-    assert told.isascii()
-    assert told.splitlines()[:2] == ["#title", "#Thu Jan 01 00:00:00 UTC 1970"]
-    assert len(told.split("\n")) == len(members) + 3
-    assert load_properties(told) == members
+    text = format_properties("title", members, 0.0)
+    assert text.isascii()
+    assert text.splitlines()[:2] == ["#title", "#Thu Jan 01 00:00:00 UTC 1970"]
+    assert len(text.split("\n")) == len(members) + 3
+    assert load_properties(text) == members
 
 
 # --- lists ----------------------------------------------------------------------------------------------------------

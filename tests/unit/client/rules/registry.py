@@ -43,31 +43,31 @@ class RuledRegistry:
             return httpx.Response(503) if self.down else self._keys(request, parts[2:])
         match request.method, parts:
             case "GET", ["schemas", "ids", schema_id]:
-                return self._one(lambda found: found["id"] == int(schema_id))
+                return self._one(lambda entry: entry["id"] == int(schema_id))
             case "GET", ["schemas", "ids", schema_id, "versions"]:
-                rows = [found for rows in self.versions.values() for found in rows if found["id"] == int(schema_id)]
+                rows = [entry for rows in self.versions.values() for entry in rows if entry["id"] == int(schema_id)]
                 return httpx.Response(200, json=[{key: row[key] for key in ("subject", "version")} for row in rows])
             case "GET", ["subjects", subject, "versions"]:
-                return httpx.Response(200, json=[found["version"] for found in self.versions[subject]])
+                return httpx.Response(200, json=[entry["version"] for entry in self.versions[subject]])
             case "GET", ["subjects", subject, "versions", number]:
                 wanted = len(self.versions[subject]) if number == "latest" else int(number)
-                return self._one(lambda found: (found["subject"], found["version"]) == (subject, wanted))
+                return self._one(lambda entry: (entry["subject"], entry["version"]) == (subject, wanted))
             case "GET", ["subjects", subject, "metadata"]:
                 pairs = dict(zip(request.url.params.get_list("key"), request.url.params.get_list("value"), strict=True))
                 return self._one(
-                    lambda found: (
-                        found["subject"] == subject
-                        and pairs.items() <= found.get("metadata", {}).get("properties", {}).items()
+                    lambda entry: (
+                        entry["subject"] == subject
+                        and pairs.items() <= entry.get("metadata", {}).get("properties", {}).items()
                     )
                 )
             case "POST", ["subjects", subject]:
                 text = json.loads(request.content)["schema"]
-                return self._one(lambda found: (found["subject"], found["schema"]) == (subject, text))
+                return self._one(lambda entry: (entry["subject"], entry["schema"]) == (subject, text))
         raise AssertionError(request.url)
 
     def _one(self, fits: Callable[[dict[str, Any]], bool]) -> httpx.Response:
-        found = [row for rows in self.versions.values() for row in rows if fits(row)]
-        return httpx.Response(200, json=found[-1]) if found else _missing()
+        matches = [row for rows in self.versions.values() for row in rows if fits(row)]
+        return httpx.Response(200, json=matches[-1]) if matches else _missing()
 
     def _keys(self, request: httpx.Request, parts: list[str]) -> httpx.Response:
         body = json.loads(request.content or "{}")

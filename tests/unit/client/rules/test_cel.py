@@ -204,9 +204,9 @@ def test_fields_of_avro_records() -> None:
     """Every primitive value in a field is visited, in maps, unions and records inside as well; enums are not."""
     rule = transform("typeName == 'STRING' ; value + '.' + fullName", "CEL_FIELD")
     inner = {"s": "y", "i": 1, "u": {"k": "v"}, "l": [], "b": b"", "r": None}
-    found = avro(rule, u="z", r=inner)
-    assert (found["s"], found["u"], found["l"]) == ("x.n.R.s", "z.n.R.u", ["A"])
-    assert (found["r"]["s"], found["r"]["u"]) == ("y.n.R.s", {"k": "v.n.R.u"})
+    record = avro(rule, u="z", r=inner)
+    assert (record["s"], record["u"], record["l"]) == ("x.n.R.s", "z.n.R.u", ["A"])
+    assert (record["r"]["s"], record["r"]["u"]) == ("y.n.R.s", {"k": "v.n.R.u"})
     assert inner["s"] == "y"
     assert avro(transform("typeName == 'INT' && name == 'i' ; value + 1", "CEL_FIELD"))["i"] == 2
     assert avro(transform("typeName == 'NULL' ; 'was null'", "CEL_FIELD"))["u"] == "was null"
@@ -269,13 +269,13 @@ def test_fields_of_json_values() -> None:
         "f": {"g": "x"},
         "h": "unknown",
     }
-    seen = condition("fullName != name", "CEL_FIELD")
+    condition_rule = condition("fullName != name", "CEL_FIELD")
     named = transform("typeName == 'STRING' ; fullName", "CEL_FIELD")
-    found = write_value(value, seen, named, schema=JSON_SCHEMA)
-    assert found["a"] == "$.a"
-    assert found["c"] == {"t": "$.c.t", "c": {"t": "$.c.c.t"}}
-    assert found["d"] == {"t": "$.d.t"}
-    assert found["h"] == "unknown"
+    result = write_value(value, condition_rule, named, schema=JSON_SCHEMA)
+    assert result["a"] == "$.a"
+    assert result["c"] == {"t": "$.c.t", "c": {"t": "$.c.c.t"}}
+    assert result["d"] == {"t": "$.d.t"}
+    assert result["h"] == "unknown"
     ints = transform("typeName == 'INT' ; value + 1", "CEL_FIELD")
     assert write_value(value, ints, schema=JSON_SCHEMA)["b"] == [2, 3]
     assert write_value({"a": None}, named, schema=JSON_SCHEMA) == {"a": None}
@@ -347,13 +347,13 @@ def test_transformations_of_messages() -> None:
     expr = """{'id': message.id + 1, 'at': message.at + message.took, 'took': message.took, 'lines': message.lines,
                'raw': message.raw, 'number': message.number, 'note': null, 'unknown': 1, 'kind': 1,
                'counts': message.counts}"""
-    found = proto(ORDER, transform(expr))
-    assert (found.id, found.note, found.number, found.kind) == (8, "", 4000000000, 1)
-    assert found.at.ToJsonString() == "2026-01-02T03:04:06.500006Z"
-    assert found.took.ToJsonString() == "1.500s"
-    assert found.raw == b"\0\xff"
-    assert [line.text for line in found.lines] == ["a", "b"]
-    assert not found.HasField("first")
+    message = proto(ORDER, transform(expr))
+    assert (message.id, message.note, message.number, message.kind) == (8, "", 4000000000, 1)
+    assert message.at.ToJsonString() == "2026-01-02T03:04:06.500006Z"
+    assert message.took.ToJsonString() == "1.500s"
+    assert message.raw == b"\0\xff"
+    assert [line.text for line in message.lines] == ["a", "b"]
+    assert not message.HasField("first")
     assert proto(ORDER, transform("message")) == proto(ORDER)
     for wrong in (
         "{'id': 1.5}",
@@ -370,13 +370,13 @@ def test_transformations_of_messages() -> None:
 
 def test_fields_of_messages() -> None:
     """Set fields are visited, elements of lists and maps one by one, timestamps whole."""
-    found = proto(ORDER, transform("typeName == 'STRING' ; value + '/' + fullName", "CEL_FIELD"))
-    assert found.note == "n/shop.Order.note"
-    assert found.first.text == "f/shop.Line.text"
-    assert [line.text for line in found.lines] == ["a/shop.Line.text", "b/shop.Line.text"]
-    assert list(found.words) == ["u/shop.Order.words", "v/shop.Order.words"]
-    assert found.by_name["k"].text == "m/shop.Line.text"
-    assert not found.HasField("more")
+    message = proto(ORDER, transform("typeName == 'STRING' ; value + '/' + fullName", "CEL_FIELD"))
+    assert message.note == "n/shop.Order.note"
+    assert message.first.text == "f/shop.Line.text"
+    assert [line.text for line in message.lines] == ["a/shop.Line.text", "b/shop.Line.text"]
+    assert list(message.words) == ["u/shop.Order.words", "v/shop.Order.words"]
+    assert message.by_name["k"].text == "m/shop.Line.text"
+    assert not message.HasField("more")
     later = proto(ORDER, transform("name == 'at' ; value + duration('1s')", "CEL_FIELD"))
     assert later.at.ToJsonString() == "2026-01-02T03:04:06.000006Z"
     tagged = proto(ORDER, transform("'*'", "CEL_FIELD", tags=["PII"]))

@@ -68,11 +68,11 @@ def test_fields(algorithm: str) -> None:
     """The first writer makes both keys; text is base64 on the wire, null is null, and readers get back what was."""
     registry = registry_with(params={"encrypt.dek.algorithm": algorithm})
     data = write(registry)
-    seen = bare(registry, data)
-    assert seen["n"] == 3
-    assert seen["b"] != VALUE["b"]
+    wire_value = bare(registry, data)
+    assert wire_value["n"] == 3
+    assert wire_value["b"] != VALUE["b"]
     overhead = 16 if algorithm == "AES256_SIV" else 28
-    assert len(b64decode(seen["s"], validate=True)) == len("secret ü".encode()) + overhead
+    assert len(b64decode(wire_value["s"], validate=True)) == len("secret ü".encode()) + overhead
     assert read(registry, data) == VALUE
     assert write(registry, {**VALUE, "s": None})[5:6] == b"\0"
     assert (write(registry) == data) is (algorithm == "AES256_SIV")
@@ -267,11 +267,11 @@ def test_keys_and_texts_that_are_none(material: bytes, data: bytes) -> None:
     """Arbitrary bytes as key or cipher are a DecodeError."""
     for algorithm in kms.ALGORITHMS:
         try:
-            found = ciphers.make_cipher(algorithm, material)
+            cipher = ciphers.make_cipher(algorithm, material)
         except DecodeError:
-            found = ciphers.make_cipher(algorithm, kms.new_material(algorithm))
+            cipher = ciphers.make_cipher(algorithm, kms.new_material(algorithm))
         with pytest.raises(DecodeError):
-            found.decrypt(data)
+            cipher.decrypt(data)
 
 
 def test_keys_may_have_more_fields() -> None:

@@ -65,8 +65,8 @@ def write_value(registry: RuledRegistry, rules: Rules = RULES, **call: Any) -> s
 def read(registry: RuledRegistry, rules: Rules = RULES, **call: Any) -> str:
     """What rules make of 'x' on the way in."""
     data = AvroSerializer(registry.client(), use_latest=True, rules=Rules(enabled=False))({"s": "x"}, topic="t")
-    found: str = AvroDeserializer(registry.client(), rules=rules)(data, topic="t", **call)["s"]
-    return found
+    text: str = AvroDeserializer(registry.client(), rules=rules)(data, topic="t", **call)["s"]
+    return text
 
 
 def test_order_and_modes() -> None:

@@ -56,10 +56,10 @@ def test_upgrades_go_version_by_version() -> None:
     """A reader of the newest version sees old records after the rules of each version between."""
     registry = renaming_registry()
     for kind in (AvroDeserializer, Deserializer):
-        found = kind(registry.client(), use_latest=True, rules=Rules())(write(registry, "a", "a"), topic="t")
-        assert found["d"] == "x>>"
-        assert found["raw"] == b"\0"
-        assert found["day"].isoformat() == "1970-01-04"
+        record = kind(registry.client(), use_latest=True, rules=Rules())(write(registry, "a", "a"), topic="t")
+        assert record["d"] == "x>>"
+        assert record["raw"] == b"\0"
+        assert record["day"].isoformat() == "1970-01-04"
 
 
 def test_downgrades_go_back() -> None:

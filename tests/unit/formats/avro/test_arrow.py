@@ -53,9 +53,9 @@ def make_logical_type(kind: str, name: str, **more: Any) -> dict[str, Any]:
 )
 def test_types(kind: Any, expected: pa.DataType, *, nullable: bool) -> None:
     """Each Avro type has its column type and nullability."""
-    found = AVRO.arrow_schema(parse_with_field(kind)).field("f")
-    assert found.type == expected
-    assert found.nullable is nullable
+    field = AVRO.arrow_schema(parse_with_field(kind)).field("f")
+    assert field.type == expected
+    assert field.nullable is nullable
 
 
 def test_docs_and_other_roots() -> None:

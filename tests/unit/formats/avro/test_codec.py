@@ -57,10 +57,10 @@ MOMENT = datetime(2024, 2, 29, 23, 59, 59, 123000, tzinfo=UTC)
 )
 def test_known_bytes(schema: Any, datum: Any, data: str) -> None:
     """Values become the bytes the specification says, and come back."""
-    found = make_codec(schema)
-    assert found.validate(datum) == []
-    assert found.encode(datum).hex() == data
-    assert found.decode(found.encode(datum)) == datum
+    codec = make_codec(schema)
+    assert codec.validate(datum) == []
+    assert codec.encode(datum).hex() == data
+    assert codec.decode(codec.encode(datum)) == datum
 
 
 @pytest.mark.parametrize(
@@ -95,10 +95,10 @@ def test_known_bytes(schema: Any, datum: Any, data: str) -> None:
 )
 def test_misfits_are_refused_twice(schema: Any, datum: Any) -> None:
     """What does not fit is refused by encode and by validate, with a sentence."""
-    found = make_codec(schema)
-    assert len(found.validate(datum)) == 1
+    codec = make_codec(schema)
+    assert len(codec.validate(datum)) == 1
     with pytest.raises(EncodeError):
-        found.encode(datum)
+        codec.encode(datum)
 
 
 ORDER = {
@@ -114,18 +114,18 @@ ORDER = {
 
 def test_paths() -> None:
     """Every problem has its path; encode names the first."""
-    found = make_codec(ORDER)
+    codec = make_codec(ORDER)
     datum = {"id": "x", "items": [{}, {"k": None}], "typo": 1}
-    assert found.validate(datum) == [
+    assert codec.validate(datum) == [
         "the record Order has no field 'typo'",
         "id: 'x' (str) is not a long",
         "items[1]{k}: None (NoneType) is not an int",
     ]
     del datum["typo"]
     with pytest.raises(EncodeError, match=r"^id: "):
-        found.encode(datum)
-    assert found.validate({"id": 1}) == ["the field 'items' of Order is missing and has no default"]
-    assert found.decode(found.encode({"id": 1, "items": []}))["note"] == b"\xff"
+        codec.encode(datum)
+    assert codec.validate({"id": 1}) == ["the field 'items' of Order is missing and has no default"]
+    assert codec.decode(codec.encode({"id": 1, "items": []}))["note"] == b"\xff"
 
 
 @pytest.mark.parametrize(
@@ -167,13 +167,13 @@ def test_resolution() -> None:
     reader = make_record(("new", "bytes"), ("a", ["null", "double"]), ("list", {"type": "array", "items": "int"}))
     reader["fields"][0]["aliases"] = ["old"]
     reader["fields"][2]["default"] = [7]
-    found = make_codec(writer, reader)
-    data = found.encode({"a": 3, "gone": "x", "old": "é"})
-    first = found.decode(data)
+    codec = make_codec(writer, reader)
+    data = codec.encode({"a": 3, "gone": "x", "old": "é"})
+    first = codec.decode(data)
     assert first == {"new": "é".encode(), "a": 3.0, "list": [7]}
     assert list(first) == ["new", "a", "list"]
     first["list"].append(8)
-    assert found.decode(data)["list"] == [7]
+    assert codec.decode(data)["list"] == [7]
 
 
 def test_resolution_of_enums_and_unions() -> None:
@@ -184,23 +184,23 @@ def test_resolution_of_enums_and_unions() -> None:
     del lenient["default"]
     with pytest.raises(DecodeError, match="'B'"):
         make_codec(writer, lenient).decode(b"\x02")
-    found = make_codec(["null", "string"], "string")
-    assert found.decode(b"\x02\x02x") == "x"
+    codec = make_codec(["null", "string"], "string")
+    assert codec.decode(b"\x02\x02x") == "x"
     with pytest.raises(DecodeError, match="null cannot be read as string"):
-        found.decode(b"\x00")
+        codec.decode(b"\x00")
 
 
 def test_units_are_kept_when_resolving() -> None:
     """Milliseconds read as microseconds stay the same moment: the writer's unit counts."""
-    found = make_codec(make_logical_type("long", "timestamp-millis"), make_logical_type("long", "timestamp-micros"))
-    assert found.decode(found.encode(MOMENT)) == MOMENT
+    codec = make_codec(make_logical_type("long", "timestamp-millis"), make_logical_type("long", "timestamp-micros"))
+    assert codec.decode(codec.encode(MOMENT)) == MOMENT
 
 
 def test_branch_by_name() -> None:
     """Where data fit several branches, a pair of name and datum chooses."""
     first, second = make_record(("a", "int")), {**make_record(("a", "int")), "name": "S"}
-    found = make_codec([first, second])
-    assert found.encode({"a": 1}) == b"\x00\x02"
-    assert found.encode(("S", {"a": 1})) == b"\x02\x02"
+    codec = make_codec([first, second])
+    assert codec.encode({"a": 1}) == b"\x00\x02"
+    assert codec.encode(("S", {"a": 1})) == b"\x02\x02"
     assert make_codec(["double", "int"]).encode(3) == b"\x02\x06"
     assert make_codec(["double", "int"]).encode(("double", 3))[:1] == b"\x00"

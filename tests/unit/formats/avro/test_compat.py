@@ -161,17 +161,19 @@ def make_decimal(precision: int, scale: int) -> dict[str, Any]:
 )
 def test_logical_types_only_warn(reader: Any, writer: Any, *, warned: bool) -> None:
     """A changed logical type is no error, as in Java, but a warning where values silently change."""
-    found = check_schemas(reader, writer)
-    assert [finding.rule for finding in found] == ["LOGICAL_TYPE_CHANGED"] * warned
-    assert not any(finding.breaks for finding in found)
+    findings = check_schemas(reader, writer)
+    assert [finding.rule for finding in findings] == ["LOGICAL_TYPE_CHANGED"] * warned
+    assert not any(finding.breaks for finding in findings)
 
 
 def test_rulesets() -> None:
     """Confluent equals avro; avro-ruby resolves equal decimals whatever holds them; others are unknown."""
-    held = {**make_fixed(4), "logicalType": "decimal", "precision": 9, "scale": 2}
-    assert check_schemas(make_decimal(9, 2), held, "avro")[0].breaks
-    assert check_schemas(make_decimal(9, 2), held, "confluent") == check_schemas(make_decimal(9, 2), held)
-    assert check_schemas(make_decimal(9, 2), held, "avro-ruby") == []
+    fixed_decimal = {**make_fixed(4), "logicalType": "decimal", "precision": 9, "scale": 2}
+    assert check_schemas(make_decimal(9, 2), fixed_decimal, "avro")[0].breaks
+    assert check_schemas(make_decimal(9, 2), fixed_decimal, "confluent") == check_schemas(
+        make_decimal(9, 2), fixed_decimal
+    )
+    assert check_schemas(make_decimal(9, 2), fixed_decimal, "avro-ruby") == []
     assert check_schemas(["null", make_record()], make_record(namespace="n"), "avro") == []
     assert check_schemas(["null", make_record()], make_record(namespace="n"), "avro-ruby")[0].breaks
     with pytest.raises(UnknownRuleset, match="confluent"):

@@ -56,13 +56,13 @@ def make_model(*fields: RecordField, **rest: Any) -> Model:
 
 def write_field(schema: Any, default: Any = ..., **rest: Any) -> tuple[RecordField, list[Loss]]:
     """The only field of a record, and the losses."""
-    given = {} if default is ... else {"default": default}
+    default_attribute = {} if default is ... else {"default": default}
     model, losses = read_model(
-        {"type": "record", "name": "R", "fields": [{"name": "a", "type": schema, **given, **rest}]}
+        {"type": "record", "name": "R", "fields": [{"name": "a", "type": schema, **default_attribute, **rest}]}
     )
-    found = model.types["R"]
-    assert isinstance(found, RecordType)
-    return found.fields[0], losses
+    record = model.types["R"]
+    assert isinstance(record, RecordType)
+    return record.fields[0], losses
 
 
 def summarize_losses(losses: list[Loss]) -> set[tuple[str, str, bool]]:
@@ -150,10 +150,10 @@ def test_logical_types_without_a_place() -> None:
 )
 def test_nullable_fields(schema: Any, default: Any, again: Any) -> None:
     """Null is nullability, and stands where the default needs it when written again."""
-    found, losses = write_field(schema, default)
-    assert found.nullable
+    field, losses = write_field(schema, default)
+    assert field.nullable
     assert losses == []
-    out, losses = write_schema(make_model(found))
+    out, losses = write_schema(make_model(field))
     assert out["fields"][0] == {"name": "a", "type": again, **({} if default is ... else {"default": default})}
     assert losses == []
 
@@ -161,9 +161,9 @@ def test_nullable_fields(schema: Any, default: Any, again: Any) -> None:
 @pytest.mark.parametrize("schema", [["string", "null"], ["long", "null", "string"]])
 def test_order_of_null(schema: Any) -> None:
     """Null moves to the front where no default holds it at the end, and that is said."""
-    found, losses = write_field(schema)
+    field, losses = write_field(schema)
     assert summarize_losses(losses) == {("a", "UNION_ORDER", False)}
-    assert write_schema(make_model(found))[0]["fields"][0]["type"][0] == "null"
+    assert write_schema(make_model(field))[0]["fields"][0]["type"][0] == "null"
 
 
 def test_odd_unions() -> None:
@@ -237,8 +237,8 @@ def test_names_without_namespace_are_found() -> None:
 )
 def test_defaults_there_and_back(schema: Any, raw: Any, plain: Any) -> None:
     """A default is in neutral JSON in the model, and in Avro's own notation in the schema."""
-    found, losses = write_field(schema, raw)
-    assert (found.default, losses) == (plain, [])
+    field, losses = write_field(schema, raw)
+    assert (field.default, losses) == (plain, [])
     model, _ = read_model({"type": "record", "name": "R", "fields": [{"name": "a", "type": schema, "default": raw}]})
     assert write_schema(model)[0]["fields"][0]["default"] == raw
 
@@ -247,22 +247,22 @@ def test_the_branch_of_the_default_leads() -> None:
     """The option a default belongs to is written first, where readers of old look for it."""
     kind = Union((UnionOption(LONG), UnionOption(TEXT)))
     assert write_schema(make_model(RecordField("a", kind, default="x")))[0]["fields"][0]["type"] == ["string", "long"]
-    found, losses = write_field(["long", "string"], "x")
-    assert found.default == "x"
+    field, losses = write_field(["long", "string"], "x")
+    assert field.default == "x"
     assert summarize_losses(losses) == {("a", "UNION_ORDER", False)}
 
 
 @pytest.mark.parametrize(
-    ("given", "path"),
+    ("field", "path"),
     [
         (RecordField("a", LONG, default="x"), "a"),
         (RecordField("a", LONG, default=None), "a"),
         (RecordField("a", LONG, default=2**63), "a"),
     ],
 )
-def test_defaults_that_do_not_fit(given: RecordField, path: str) -> None:
+def test_defaults_that_do_not_fit(field: RecordField, path: str) -> None:
     """A default that is none of the type is left out."""
-    out, losses = write_schema(make_model(given))
+    out, losses = write_schema(make_model(field))
     assert "default" not in out["fields"][0]
     assert summarize_losses(losses) == {(path, "DEFAULT", False)}
 

@@ -104,8 +104,8 @@ def test_the_namespace_is_inherited_and_left() -> None:
     inner = make_record("Inner", ("c", "Currency"), ("plain", "Plain"), namespace="shop")
     schema = make_record("Outer", ("i", inner), ("again", "shop.Inner"), ("p", "Plain"), namespace="other")
     references = {"shop.Currency": CURRENCY, "Plain": {"type": "fixed", "name": "Plain", "size": 1}}
-    found = parse_schema(schema, references)
-    assert [field.type for field in AVRO.fields(found)][:3] == ["shop.Inner", "shop.Currency", "Plain"]
+    parsed_schema = parse_schema(schema, references)
+    assert [field.type for field in AVRO.fields(parsed_schema)][:3] == ["shop.Inner", "shop.Currency", "Plain"]
     with pytest.raises(UnresolvedReference, match="'Inner' is not defined"):
         parse_schema(make_record("Outer", ("i", inner), ("again", "Inner"), namespace="other"), references)
 

@@ -202,7 +202,7 @@ def test_endless_record() -> None:
     with pytest.raises(Invalid, match="contains itself"):
         AVRO.arrow_schema(schema)
     assert AVRO.check(schema, schema) == []
-    assert [found.path for found in AVRO.fields(schema)] == ["x"]
+    assert [field.path for field in AVRO.fields(schema)] == ["x"]
 
 
 def test_enormous_precision() -> None:
@@ -223,9 +223,9 @@ def test_wide_unions_cost_their_width() -> None:
     """A thousand records in a union are compared by name, not each with each: the answer is exact and soon there."""
     with limit_time(20):
         assert AVRO.check(parse_schema(make_wide_union("long", 1000)), parse_schema(make_wide_union("int", 1000))) == []
-        found = AVRO.check(parse_schema(make_wide_union("string", 1000)), parse_schema(make_wide_union("int", 1000)))
-        assert {(finding.rule, finding.level) for finding in found} == {("MISSING_UNION_BRANCH", Severity.ERROR)}
-        assert len(found) == 1000
+        findings = AVRO.check(parse_schema(make_wide_union("string", 1000)), parse_schema(make_wide_union("int", 1000)))
+        assert {(finding.rule, finding.level) for finding in findings} == {("MISSING_UNION_BRANCH", Severity.ERROR)}
+        assert len(findings) == 1000
 
 
 def test_undecided_is_refused() -> None:

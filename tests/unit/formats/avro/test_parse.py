@@ -153,8 +153,8 @@ def test_empty_union() -> None:
     for form in TextForm:
         assert AVRO.canonical(empty, form) == b"[]"
     assert AVRO.check(empty, empty) == AVRO.check(number, empty) == AVRO.check(wide, empty) == []
-    assert [(found.rule, found.path) for found in AVRO.check(empty, number)] == [("MISSING_UNION_BRANCH", "/")]
-    assert [(found.rule, found.path) for found in AVRO.check(empty, wide)] == [("MISSING_UNION_BRANCH", "/0")]
+    assert [(finding.rule, finding.path) for finding in AVRO.check(empty, number)] == [("MISSING_UNION_BRANCH", "/")]
+    assert [(finding.rule, finding.path) for finding in AVRO.check(empty, wide)] == [("MISSING_UNION_BRANCH", "/0")]
     assert AVRO.fields(empty) == []
     assert AVRO.outline(empty)[0].path == "/"
     AVRO.lint(empty)
@@ -230,7 +230,7 @@ def test_names_and_namespaces() -> None:
     schema = AVRO.parse(text, {})
     assert schema.type_name == "n.R"
     assert isinstance(schema.root, AvroRecord)
-    kinds = [found.type for found in schema.root.fields]
+    kinds = [field.type for field in schema.root.fields]
     assert [kind.name for kind in kinds if isinstance(kind, AvroFixed)] == ["n.A", "x.B", "C", "n.A", "x.B", "C"]
     assert kinds[0] is kinds[3]
     assert isinstance(kinds[2], AvroFixed)

@@ -32,10 +32,10 @@ def test_abilities() -> None:
 
 def test_losses_of_both_halves() -> None:
     """What reading loses comes first, then what writing loses; a loss of data makes the difference."""
-    made = convert_schema(AVRO, AVRO.parse(ORDER, {}), JSON_SCHEMA)
-    assert [(loss.path, loss.what) for loss in made.losses] == [("id", "ORDER"), ("p", "NOT_A_NUMBER")]
-    assert not made.keeps_data
-    assert json.loads(made.text)["title"] == "Order"
+    conversion = convert_schema(AVRO, AVRO.parse(ORDER, {}), JSON_SCHEMA)
+    assert [(loss.path, loss.what) for loss in conversion.losses] == [("id", "ORDER"), ("p", "NOT_A_NUMBER")]
+    assert not conversion.keeps_data
+    assert json.loads(conversion.text)["title"] == "Order"
     assert convert_schema(AVRO, AVRO.parse(b'"string"', {}), JSON_SCHEMA).keeps_data
 
 

@@ -43,7 +43,7 @@ def infer_type(*values: Any, **options: Any) -> Type:
 
 
 @pytest.mark.parametrize(
-    ("values", "found"),
+    ("values", "expected"),
     [
         ([True], Scalar(ScalarKind.BOOLEAN)),
         ([1, -(2**63)], LONG),
@@ -69,13 +69,13 @@ def infer_type(*values: Any, **options: Any) -> Type:
         ([True, 1], Union((UnionOption(Scalar(ScalarKind.BOOLEAN)), UnionOption(LONG)))),
     ],
 )
-def test_types(values: list[Any], found: Type) -> None:
+def test_types(values: list[Any], expected: Type) -> None:
     """Values of a kind have its type, of several kinds a union, in an order that is always the same."""
-    assert infer_type(*values) == infer_type(*reversed(values)) == found
+    assert infer_type(*values) == infer_type(*reversed(values)) == expected
 
 
 @pytest.mark.parametrize(
-    ("texts", "found"),
+    ("texts", "expected"),
     [
         (["2024-01-31", "1999-12-01"], Scalar(ScalarKind.DATE)),
         (["2024-01-31", "2024-02-30"], TEXT),
@@ -90,9 +90,9 @@ def test_types(values: list[Any], found: Type) -> None:
         (["2024-01-31T25:00:00Z"], TEXT),
     ],
 )
-def test_notations(texts: list[str], found: Type) -> None:
+def test_notations(texts: list[str], expected: Type) -> None:
     """Strings are more than text only when every one of them is, and never when that is switched off."""
-    assert infer_type(*texts) == found
+    assert infer_type(*texts) == expected
     assert infer_type(*texts, notations=False) == TEXT
 
 

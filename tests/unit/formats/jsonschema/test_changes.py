@@ -326,9 +326,9 @@ TABLE: list[tuple[Any, Any, list[str]]] = [
 @pytest.mark.parametrize(("writer", "reader", "expected"), TABLE)
 def test_change_list(writer: Any, reader: Any, expected: list[str]) -> None:
     """A change of one kind is reported once, at its place, and the verdict follows from the table of harmless types."""
-    found = list_differences(writer, reader)
-    assert found == expected
-    assert {line.split()[0] for line in found} <= ALL
+    differences = list_differences(writer, reader)
+    assert differences == expected
+    assert {line.split()[0] for line in differences} <= ALL
     assert is_compatible(writer, reader) is all(line.split()[0] in STRICT for line in expected)
 
 

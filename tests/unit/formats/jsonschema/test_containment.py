@@ -226,10 +226,10 @@ def _choice_schema(count: int, kind: str) -> Any:
 )
 def test_hostile_pairs_end(writer: Any, reader: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """Branches that multiply, cycles, thousands of members, huge bounds, slow patterns: an answer within seconds."""
-    asked = shorten_proofs(monkeypatch)
+    questions = shorten_proofs(monkeypatch)
     with limit_time(10, time.monotonic):
         check(writer, reader)
-    assert len(asked) <= 1, "a proof is tried once"
+    assert len(questions) <= 1, "a proof is tried once"
 
 
 @pytest.mark.usefixtures("patience")
@@ -252,8 +252,8 @@ def test_what_is_plain_to_see_is_seen_at_a_glance(writer: Any, reader: Any) -> N
     old, new = (JSON_SCHEMA.parse(json.dumps(schema).encode(), {}) for schema in (writer, reader))
     reads, wrote = (DocumentView(build_document(each, Draft.DRAFT2020, formats=False)) for each in (new, old))
     glance = Search(reads, wrote, StructuralProver(reads, wrote), SearchBudget(100, time.thread_time() + 60), PASSES[0])
-    found = glance.find_witness(lambda value: old.validator.is_valid(value) and not new.validator.is_valid(value))
-    assert found is not None
+    witness = glance.find_witness(lambda value: old.validator.is_valid(value) and not new.validator.is_valid(value))
+    assert witness is not None
 
 
 @pytest.mark.usefixtures("patience")
@@ -295,9 +295,9 @@ def test_a_proof_that_takes_too_long_is_given_up_and_the_next_one_is_not_harmed(
 def test_samples_match_their_pattern(pattern: str) -> None:
     """Every sample of an ordinary pattern matches it, and there is one at least."""
     validator = parse({"type": "string", "pattern": pattern}).validator
-    found = sample_pattern(pattern)
-    assert found
-    assert all(validator.is_valid(text) for text in found)
+    samples = sample_pattern(pattern)
+    assert samples
+    assert all(validator.is_valid(text) for text in samples)
 
 
 @pytest.mark.parametrize("pattern", ["(", "[", "a{", "(" * 100 + ")" * 100, "a{99999}", "a" * 600, "\\", "\\u00"])

@@ -58,9 +58,9 @@ def write_schema(model: Model) -> tuple[Any, list[Loss]]:
 
 def read_field(schema: Any) -> RecordField:
     """The field a property becomes."""
-    found = read_model({"title": "R", "type": "object", "properties": {"a": schema}})[0].types["R"]
-    assert isinstance(found, RecordType)
-    return found.fields[0]
+    record = read_model({"title": "R", "type": "object", "properties": {"a": schema}})[0].types["R"]
+    assert isinstance(record, RecordType)
+    return record.fields[0]
 
 
 def loss_keys(losses: list[Loss]) -> set[tuple[str, str, bool]]:
@@ -157,8 +157,8 @@ def test_fixed(size: int) -> None:
 )
 def test_widths_of_integers(schema: Any, kind: ScalarKind, constraints: Any) -> None:
     """The bounds of a width are that width; other bounds choose one that holds them, and stay."""
-    found = read_field({"type": "integer", **schema})
-    assert (found.type, found.constraints) == (Scalar(kind), constraints)
+    field = read_field({"type": "integer", **schema})
+    assert (field.type, field.constraints) == (Scalar(kind), constraints)
 
 
 def test_records() -> None:
@@ -203,16 +203,16 @@ def test_records() -> None:
 )
 def test_openness(rest: Any, is_open: bool) -> None:
     """A record is closed only when nothing else can be in its data."""
-    found = read_model({"title": "R", "type": "object", "properties": {"a": {}}, **rest})[0].types["R"]
-    assert isinstance(found, RecordType)
-    assert found.open is is_open
+    record = read_model({"title": "R", "type": "object", "properties": {"a": {}}, **rest})[0].types["R"]
+    assert isinstance(record, RecordType)
+    assert record.open is is_open
 
 
 def test_members_that_are_required_and_not_described() -> None:
     """They may be anything."""
-    found = read_model({"title": "R", "type": "object", "properties": {"a": {}}, "required": ["b"]})[0].types["R"]
-    assert isinstance(found, RecordType)
-    assert found.fields[1] == RecordField("b", ANY, nullable=True)
+    record = read_model({"title": "R", "type": "object", "properties": {"a": {}}, "required": ["b"]})[0].types["R"]
+    assert isinstance(record, RecordType)
+    assert record.fields[1] == RecordField("b", ANY, nullable=True)
 
 
 @pytest.mark.parametrize(
@@ -257,9 +257,9 @@ def test_maps(schema: Any, kind: Type, losses: Any) -> None:
 )
 def test_alternatives(schema: Any, kind: Any, nullable: bool) -> None:
     """Lists of types, `oneOf`, `anyOf`, `enum` and `const` come to one type, a union or any value."""
-    found = read_field(schema)
+    field = read_field(schema)
     both = Union((UnionOption(TEXT), UnionOption(Scalar(ScalarKind.BOOLEAN))))
-    assert (found.type, found.nullable) == (both if kind is ... else kind, nullable)
+    assert (field.type, field.nullable) == (both if kind is ... else kind, nullable)
 
 
 def test_constraints_of_values() -> None:
@@ -346,9 +346,9 @@ def test_a_nullable_record_is_nullable_wherever_it_is_used() -> None:
     }
     model, _ = read_model(schema)
     for name in ("R", "N"):
-        found = model.types[name]
-        assert isinstance(found, RecordType)
-        assert all(inner.nullable and inner.type == TypeReference("N") for inner in found.fields)
+        record = model.types[name]
+        assert isinstance(record, RecordType)
+        assert all(inner.nullable and inner.type == TypeReference("N") for inner in record.fields)
 
 
 @pytest.mark.parametrize(
@@ -425,9 +425,9 @@ def test_nothing_fits() -> None:
     """`false` has no model; a property that may not be there is none."""
     with pytest.raises(CannotConvert):
         read_model(False)
-    found = read_model({"title": "R", "type": "object", "properties": {"a": False, "b": {}}})[0].types["R"]
-    assert isinstance(found, RecordType)
-    assert [inner.name for inner in found.fields] == ["b"]
+    record = read_model({"title": "R", "type": "object", "properties": {"a": False, "b": {}}})[0].types["R"]
+    assert isinstance(record, RecordType)
+    assert [inner.name for inner in record.fields] == ["b"]
 
 
 def test_groups_of_members() -> None:

@@ -145,8 +145,8 @@ LOOP.append(LOOP)
 def test_what_json_cannot_say_is_refused_even_where_the_schema_allows_anything(datum: Any, fault: str) -> None:
     """Sets, NaN, infinities, bytes, odd names and endless nesting are faults with a path, in any schema."""
     codec = JSON_SCHEMA.codec(parse({}))
-    (found,) = codec.validate(datum)
-    assert found.endswith(fault)
+    (problem,) = codec.validate(datum)
+    assert problem.endswith(fault)
     with pytest.raises(EncodeError):
         codec.encode(datum)
 

@@ -92,13 +92,13 @@ def test_sums_of_long_enums() -> None:
 )
 def test_the_search_ends_in_time(reader: Any, writer: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """Looking for a counter-example among thousands of names or branches ends within its time, and never says yes."""
-    asked = shorten_proofs(monkeypatch)
+    questions = shorten_proofs(monkeypatch)
     with limit_time(20):
         findings = JSON_SCHEMA.check(
             parse(reader | {"type": "object"}), parse(writer | {"type": "object"}), "containment"
         )
         assert any(finding.breaks for finding in findings)
-    assert len(asked) <= 1, "a proof is tried once"
+    assert len(questions) <= 1, "a proof is tried once"
 
 
 def test_numbers_with_one_hash_are_told_apart_at_once() -> None:

@@ -96,8 +96,8 @@ def test_of_repeated_members_the_last_one_counts() -> None:
     parsed = parse(text)
     printed = JSON_SCHEMA.canonical(parsed, TextForm.PRINTED)
     assert printed.endswith(b'"type":"string","title":"T","properties":{"a":{"type":"null"},"b":{"const":1}}}')
-    found = [finding for finding in JSON_SCHEMA.lint(parsed) if finding.rule == "MEMBER_REPEATED"]
-    assert [(finding.path, finding.reader) for finding in found] == [("#", "type"), ("#/properties", "a")]
+    findings = [finding for finding in JSON_SCHEMA.lint(parsed) if finding.rule == "MEMBER_REPEATED"]
+    assert [(finding.path, finding.reader) for finding in findings] == [("#", "type"), ("#/properties", "a")]
     assert {finding.rule for finding in JSON_SCHEMA.lint(parse(printed))}.isdisjoint({"MEMBER_REPEATED"})
 
 
@@ -363,7 +363,7 @@ def test_a_meta_schema_of_the_authors_own() -> None:
     assert parsed.draft is Draft.DRAFT2020
     assert JSON_SCHEMA.codec(parsed).validate(1) == []
     other = JSON_SCHEMA.parse(json.dumps({"$schema": meta["$schema"], "minimum": 5}).encode(), {})
-    assert any(found.breaks for found in JSON_SCHEMA.check(other, parsed, "containment"))
+    assert any(finding.breaks for finding in JSON_SCHEMA.check(other, parsed, "containment"))
 
 
 def test_meta_schemas_in_a_circle() -> None:

@@ -95,19 +95,19 @@ class Drawing:
     def draw_files(self) -> dict[str, str]:
         """The sources, imports before importers; the last one is the main file, which may not import all others."""
         pick, yes = self.a.pick_option, self.a.answer_yes
-        made: dict[str, str] = {}
+        sources: dict[str, str] = {}
         lib = f"{self.name}/{pick('lib-path', ['lib'] * 15 + ['lib2'])}.proto"
         lib_package = pick("lib-package", [f"{self.name}.lib", f"{self.name}.lib", f"{self.name}.main"])
-        made[lib] = self._draw_file("lib", lib_package, [], lib_package)
+        sources[lib] = self._draw_file("lib", lib_package, [], lib_package)
         if yes("extra", 0.7):
             path = f"{self.name}/{pick('extra-path', ['x', 'y'])}.proto"
-            made[path] = self._draw_file(
+            sources[path] = self._draw_file(
                 "extra", pick("extra-package", [f"{self.name}.x", f"{self.name}.main"]), [], ""
             )
         package = pick("main-package", [f"{self.name}.main"] * 12 + [f"{self.name}.second"])
-        imports = [path for path in made if path == lib or yes("imports-extra", 0.8)]
-        made[f"{self.name}/main.proto"] = self._draw_file("main", package, imports, lib_package)
-        return made
+        imports = [path for path in sources if path == lib or yes("imports-extra", 0.8)]
+        sources[f"{self.name}/main.proto"] = self._draw_file("main", package, imports, lib_package)
+        return sources
 
     # --- files ------------------------------------------------------------------------------------------------------
 
@@ -137,23 +137,23 @@ class Drawing:
         lines += [f"option {feature};" for feature in features]
         types = [f"{self.prefix}M{number}" for number in range(3)]
         enums = [f"{self.prefix}E{number}" for number in range(3)]
-        kept = [name for name in types if name == types[0] or yes(f"{role}/{name[-2:]}", 0.9)]
+        kept_messages = [name for name in types if name == types[0] or yes(f"{role}/{name[-2:]}", 0.9)]
         kept_enums = [name for name in enums if name == enums[0] or yes(f"{role}/{name[-2:]}", 0.9)]
-        self.messages, self.enums = [*kept], [*kept_enums]
+        self.messages, self.enums = [*kept_messages], [*kept_enums]
         if role == "main":
             self.messages.append(f"{lib_package}.LibM0")
             if self._lib_is_usable():
                 self.enums.append(f"{lib_package}.LibE0")
         if yes(f"{role}/timestamp", 0.3):
             self.messages.append("google.protobuf.Struct")
-        for name in kept:
+        for name in kept_messages:
             lines += self._draw_message(f"{role}/{name[-2:]}", name, 0)
         for name in kept_enums:
             lines += self._draw_enum(f"{role}/{name[-2:]}", name)
-        lines += self._draw_extend(f"{role}/extend", kept[0])
+        lines += self._draw_extend(f"{role}/extend", kept_messages[0])
         for number in range(2):
             if yes(f"{role}/S{number}", 0.7):
-                lines += self._draw_service(f"{role}/S{number}", f"{self.prefix}S{number}", kept)
+                lines += self._draw_service(f"{role}/S{number}", f"{self.prefix}S{number}", kept_messages)
         return "\n".join(line for line in lines if line) + "\n"
 
     @property
@@ -309,7 +309,7 @@ class Drawing:
     def _draw_extend(self, key: str, message: str, slot: int = 0) -> list[str]:
         if self.syntax == "proto3":
             return []
-        made = []
+        extensions = []
         for number in range(100 + 3 * slot, 103 + 3 * slot):
             at = f"{key}/{number}"
             if self.a.answer_yes(f"{at}/there", 0.5):
@@ -327,8 +327,8 @@ class Drawing:
                 )
                 if kind in DEFAULTS and label != "repeated " and self.a.answer_yes(f"{at}/default", 0.3):
                     options = f" [default = {self.a.pick_option(f'{at}/default=', DEFAULTS[kind])}]"
-                made.append(f"{label}{kind} {name}{number} = {number}{options};")
-        return [f"extend {message} {{", *made, "}"] if made else []
+                extensions.append(f"{label}{kind} {name}{number} = {number}{options};")
+        return [f"extend {message} {{", *extensions, "}"] if extensions else []
 
     # --- enums and services -----------------------------------------------------------------------------------------
 

@@ -46,18 +46,18 @@ def broken_rules(
         raise RuntimeError(f"{answer.stderr}\n{answer.stdout}")
     broken: dict[int, set[str]] = {number: set() for number in pairs}
     for line in answer.stdout.splitlines():
-        found = json.loads(line)
-        broken[_find_pair(found, pairs, folder)].add(found["type"])
+        finding = json.loads(line)
+        broken[_find_pair(finding, pairs, folder)].add(finding["type"])
     return broken
 
 
-def _find_pair(found: Mapping[str, str], pairs: Mapping[int, object], folder: Path) -> int:
+def _find_pair(finding: Mapping[str, str], pairs: Mapping[int, object], folder: Path) -> int:
     """Which pair an answer is about: by the file, else by what the message names; the only pair may name anything."""
     if len(pairs) == 1:
         return next(iter(pairs))
-    match = _PAIR.search(found.get("path", "").removeprefix(str(folder))) or _PAIR.search(found["message"])
+    match = _PAIR.search(finding.get("path", "").removeprefix(str(folder))) or _PAIR.search(finding["message"])
     if match is None:
-        raise RuntimeError(f"which pair is this about: {found}")
+        raise RuntimeError(f"which pair is this about: {finding}")
     return int(match[1])
 
 

@@ -166,9 +166,9 @@ CASES = [
 def test_rules(rule: str, head: str, old: str, new: str, path: str | None) -> None:
     """Each rule reports its change at the element concerned (path None: it does not), and says why and what to do."""
     (category, *_) = CATEGORIES_OF[rule]
-    found = [finding for finding in check(parse(head + new), parse(head + old), category) if finding.rule == rule]
-    assert [finding.path for finding in found] == ([] if path is None else [path])
-    assert all((finding.reader or finding.writer) and finding.why and finding.fix for finding in found)
+    findings = [finding for finding in check(parse(head + new), parse(head + old), category) if finding.rule == rule]
+    assert [finding.path for finding in findings] == ([] if path is None else [path])
+    assert all((finding.reader or finding.writer) and finding.why and finding.fix for finding in findings)
 
 
 def test_the_cases_agree_with_buf(tmp_path: Path) -> None:

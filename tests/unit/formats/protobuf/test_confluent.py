@@ -206,8 +206,8 @@ def test_imported_messages_are_compared() -> None:
     middle = P3 + 'package l; import "y.proto"; message X { repeated Y y = 1; }'
     old = parse(head, x=middle, y=P3 + "package l; message Y { int32 v = 1; message In {} }")
     new = parse(head, x=middle, y=P3 + "package l; message Y { string v = 1; }")
-    found = {(f.rule, f.path) for f in PROTOBUF.check(new, old)}
-    assert found == {
+    changes = {(f.rule, f.path) for f in PROTOBUF.check(new, old)}
+    assert changes == {
         ("FIELD_SCALAR_KIND_CHANGED", "l.Y.v"),
         ("MESSAGE_REMOVED", "l.Y.In"),
         ("FIELD_NAMED_TYPE_CHANGED", "l.X.y"),

@@ -98,10 +98,10 @@ def test_every_scalar_has_its_kind(word: str, kind: ScalarKind) -> None:
 
 def test_presence_decides_about_null_and_default() -> None:
     """Without presence a field reads as zero, with presence as null."""
-    found = fields_of(
+    fields = fields_of(
         read_model("message M { int32 a = 1; optional int32 b = 2; M c = 3; repeated M d = 4; bytes e = 5; }")[0]
     )
-    assert [(f.nullable, f.required, f.default) for f in found.values()] == [
+    assert [(f.nullable, f.required, f.default) for f in fields.values()] == [
         (False, False, 0),
         (True, False, None),
         (True, False, None),
@@ -116,9 +116,9 @@ def test_proto2_requires_and_has_defaults() -> None:
     body = (
         'message M { required int32 a = 1; optional bytes b = 2 [default = "hi"]; optional float c = 3 [default = inf];'
     )
-    found = fields_of(read_model(body + " optional K k = 4 [default = B]; } enum K { A = 1; B = 2; }", head)[0])
-    assert (found["a"].required, found["a"].nullable, found["a"].default) == (True, False, ABSENT)
-    assert [(f.nullable, f.default) for f in list(found.values())[1:]] == [
+    fields = fields_of(read_model(body + " optional K k = 4 [default = B]; } enum K { A = 1; B = 2; }", head)[0])
+    assert (fields["a"].required, fields["a"].nullable, fields["a"].default) == (True, False, ABSENT)
+    assert [(f.nullable, f.default) for f in list(fields.values())[1:]] == [
         (False, "aGk="),
         (False, "Infinity"),
         (False, "B"),
@@ -128,10 +128,10 @@ def test_proto2_requires_and_has_defaults() -> None:
 def test_editions_say_presence_by_feature() -> None:
     """Editions have presence unless a feature takes it away."""
     head = 'edition = "2023"; package a;'
-    found = fields_of(
+    fields = fields_of(
         read_model("message M { int32 a = 1; int32 b = 2 [features.field_presence = IMPLICIT]; }", head)[0]
     )
-    assert (found["a"].default, found["b"].default) == (None, 0)
+    assert (fields["a"].default, fields["b"].default) == (None, 0)
 
 
 def test_groups_are_messages_of_another_encoding() -> None:
@@ -153,9 +153,9 @@ def test_oneofs_are_groups_and_optional_is_none() -> None:
 def test_enums_keep_numbers_and_are_open() -> None:
     """Numbers and aliases of symbols stay; that unnamed numbers are values is a loss of data."""
     model, losses = read_model("enum K { option allow_alias = true; A = 0; B = 5; C = 5; } message M { K k = 1; }")
-    found = model.types["a.K"]
-    assert isinstance(found, Enumeration)
-    assert [(symbol.name, symbol.number) for symbol in found.symbols] == [("A", 0), ("B", 5), ("C", 5)]
+    enumeration = model.types["a.K"]
+    assert isinstance(enumeration, Enumeration)
+    assert [(symbol.name, symbol.number) for symbol in enumeration.symbols] == [("A", 0), ("B", 5), ("C", 5)]
     assert [(loss.what, loss.data) for loss in losses] == [("OPEN_ENUM", True)]
 
 
@@ -253,8 +253,8 @@ def test_comments_are_documentation() -> None:
 )
 def test_every_type_has_a_place(kind: Type, text: str, words: set[str]) -> None:
     """Each type of the model becomes the type that the table names, with the losses it has."""
-    found, lost = write_file(RecordField("x", kind))
-    assert text in found
+    source, lost = write_file(RecordField("x", kind))
+    assert text in source
     assert lost == words
 
 

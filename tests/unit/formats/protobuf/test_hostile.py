@@ -49,8 +49,8 @@ def test_the_cache_counts_what_schemas_take() -> None:
     schema = PROTOBUF.parse(b'syntax="proto3"; message M { string a = 1; }', {})
     for number in range(200):
         cache.store_schema((b"%d" % number, "", ()), schema)
-    held = sum(cache.find_schema((b"%d" % number, "", ())) is not None for number in range(200))
-    assert 10 < held < 64
+    cached_count = sum(cache.find_schema((b"%d" % number, "", ())) is not None for number in range(200))
+    assert 10 < cached_count < 64
     assert cache.find_schema((b"199", "", ())) is schema
 
 

@@ -167,16 +167,16 @@ PARSED_ONLY = {
 """Texts that the parser of Confluent's registry reads and protoc refuses, and the fields that are left of message M."""
 
 
-@pytest.mark.parametrize(("text", "kept"), PARSED_ONLY.values(), ids=PARSED_ONLY)
-def test_what_only_the_parser_reads_stays_in_the_text(text: str, kept: list[str] | None) -> None:
+@pytest.mark.parametrize(("text", "fields"), PARSED_ONLY.values(), ids=PARSED_ONLY)
+def test_what_only_the_parser_reads_stays_in_the_text(text: str, fields: list[str] | None) -> None:
     """Such a text is kept whole, says that something is wrong with it, and has what the compiler takes of it."""
     with pytest.raises(MalformedSchema):
         PROTOBUF.parse((P3 + text).encode(), {})
     schema = parse_leniently(text)
     assert schema.is_partial
     assert ProtobufFormat().list_unresolved(schema)
-    if kept is not None:
-        assert [field.name for field in schema.proto.message_type[0].field] == kept
+    if fields is not None:
+        assert [field.name for field in schema.proto.message_type[0].field] == fields
     printed = print_text(schema)
     assert print_text(PROTOBUF.parse(printed.encode(), {}, strict=False)) == printed
     for form in TextForm:

@@ -25,8 +25,8 @@ def google_sources() -> dict[str, bytes]:
     spec = find_spec("google.rpc")
     assert spec is not None
     root = Path(next(iter(spec.submodule_search_locations or ()))).parents[1]
-    found = {path.relative_to(root).as_posix(): path.read_bytes() for path in (root / "google").rglob("*.proto")}
-    return found | dict(builtin_sources())
+    sources = {path.relative_to(root).as_posix(): path.read_bytes() for path in (root / "google").rglob("*.proto")}
+    return sources | dict(builtin_sources())
 
 
 GOOGLE = google_sources()

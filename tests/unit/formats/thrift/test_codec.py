@@ -109,8 +109,8 @@ def test_defaults_are_the_callers_own() -> None:
 def test_defaults_of_sets_and_uuids() -> None:
     """A set has each item once and a uuid its plain spelling, however the default was written."""
     both = make_codec("struct S { 1: set<i32> a = [5, 5, 3], 2: uuid b = '{00112233-4455-6677-8899-aaBBccDDeeFF}' }")
-    found = {"a": [5, 3], "b": "00112233-4455-6677-8899-aabbccddeeff"}
-    assert both.decode(b"\0") == both.decode(both.encode({})) == found
+    expected = {"a": [5, 3], "b": "00112233-4455-6677-8899-aabbccddeeff"}
+    assert both.decode(b"\0") == both.decode(both.encode({})) == expected
 
 
 def test_required_fields() -> None:

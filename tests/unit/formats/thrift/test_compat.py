@@ -37,7 +37,7 @@ def test_the_audit_is_directional() -> None:
 
 
 @pytest.mark.parametrize(
-    ("new", "old", "found"),
+    ("new", "old", "expected"),
     [
         ("enum E { A, C = 2 }", "enum E { A, B }", [("ENUM_VALUE_REMOVED", "E.B")]),
         ("struct S {}", "exception S {}", [("STRUCT_REMOVED", "S")]),
@@ -66,13 +66,13 @@ def test_the_audit_is_directional() -> None:
         ("struct S { 1: list<binary> a, 2: i8 b }", "struct S { 1: list<string> a, 2: byte b }", []),
     ],
 )
-def test_audit_failures(new: str, old: str, found: list[tuple[str, str]]) -> None:
+def test_audit_failures(new: str, old: str, expected: list[tuple[str, str]]) -> None:
     """What the compiler reports as a failure is an error, with the dotted place."""
-    assert rules_and_paths([each for each in check_schemas(new, old, "thrift-audit") if each.breaks]) == found
+    assert rules_and_paths([each for each in check_schemas(new, old, "thrift-audit") if each.breaks]) == expected
 
 
 @pytest.mark.parametrize(
-    ("new", "old", "found"),
+    ("new", "old", "expected"),
     [
         ("", "enum E { A }", [("ENUM_REMOVED", "E")]),
         ("enum E { B }", "enum E { A }", [("ENUM_VALUE_RENAMED", "E.A")]),
@@ -91,10 +91,10 @@ def test_audit_failures(new: str, old: str, found: list[tuple[str, str]]) -> Non
         ),
     ],
 )
-def test_audit_warnings(new: str, old: str, found: list[tuple[str, str]]) -> None:
+def test_audit_warnings(new: str, old: str, expected: list[tuple[str, str]]) -> None:
     """What the compiler warns of is a warning."""
     findings = check_schemas(new, old, "thrift-audit")
-    assert rules_and_paths(findings) == found
+    assert rules_and_paths(findings) == expected
     assert {finding.level for finding in findings} <= {Severity.WARNING}
 
 
@@ -106,7 +106,7 @@ def test_audit_looks_at_one_file() -> None:
 
 
 @pytest.mark.parametrize(
-    ("reader", "writer", "found"),
+    ("reader", "writer", "expected"),
     [
         ("struct S { 1: list<i64> a }", "struct S { 1: list<i32> a }", [("FIELD_TYPE_CHANGED", "S.a[]")]),
         ("struct S { 1: map<i32, i8> a }", "struct S { 1: map<i32, i16> a }", [("FIELD_TYPE_CHANGED", "S.a{}")]),
@@ -142,14 +142,14 @@ def test_audit_looks_at_one_file() -> None:
         ("struct S { 1: uuid a }", "struct S { 1: string a }", [("FIELD_TYPE_CHANGED", "S.a")]),
     ],
 )
-def test_wire_errors(reader: str, writer: str, found: list[tuple[str, str]]) -> None:
+def test_wire_errors(reader: str, writer: str, expected: list[tuple[str, str]]) -> None:
     """What the bytes cannot carry across is an error where it shows first; names and services do not matter."""
     writer = writer.removesuffix("\nnamespace")
-    assert rules_and_paths([each for each in check_schemas(reader, writer, "thrift-wire") if each.breaks]) == found
+    assert rules_and_paths([each for each in check_schemas(reader, writer, "thrift-wire") if each.breaks]) == expected
 
 
 @pytest.mark.parametrize(
-    ("reader", "writer", "found"),
+    ("reader", "writer", "expected"),
     [
         ("struct S { 1: string a }", "struct S { 1: binary a }", [("BINARY_READ_AS_STRING", "S.a")]),
         ("enum E { A }\nstruct S { 1: E a }", "struct S { 1: i32 a }", [("INTEGER_READ_AS_ENUM", "S.a")]),
@@ -158,10 +158,10 @@ def test_wire_errors(reader: str, writer: str, found: list[tuple[str, str]]) -> 
         ("union S { 1: i32 a }", "union S { 1: i32 a, 2: i32 b }", [("UNION_MEMBER_REMOVED", "S.b")]),
     ],
 )
-def test_wire_warnings(reader: str, writer: str, found: list[tuple[str, str]]) -> None:
+def test_wire_warnings(reader: str, writer: str, expected: list[tuple[str, str]]) -> None:
     """What can be read, but perhaps not as it was meant, is a warning."""
     findings = check_schemas(reader, writer, "thrift-wire")
-    assert rules_and_paths(findings) == found
+    assert rules_and_paths(findings) == expected
     assert {finding.level for finding in findings} == {Severity.WARNING}
 
 

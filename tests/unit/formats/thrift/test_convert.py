@@ -24,8 +24,8 @@ from stele.formats.thrift import THRIFT, ThriftFormat
 
 def read_model(text: str, struct: str = "", **references: str) -> tuple[Model, list[Loss]]:
     """The model of a document; references are by include path, with `_` for the dot."""
-    given = {name.replace("_", "."): body.encode() for name, body in references.items()}
-    return ThriftFormat().to_model(THRIFT.parse(text.encode(), given), struct)
+    documents = {name.replace("_", "."): body.encode() for name, body in references.items()}
+    return ThriftFormat().to_model(THRIFT.parse(text.encode(), documents), struct)
 
 
 def fields_of(model: Model) -> dict[str, RecordField]:
@@ -74,8 +74,8 @@ def test_requiredness_and_defaults_decide_about_null() -> None:
     body = (
         '1: required i32 a 2: optional i32 b 3: i32 c 4: i32 d = N 5: K e = K.B 6: binary f = "hi" 7: list<K> g = [1]'
     )
-    found = fields_of(read_model(f"{head} struct S {{ {body} }}")[0])
-    assert [(f.required, f.nullable, f.default) for f in found.values()] == [
+    fields = fields_of(read_model(f"{head} struct S {{ {body} }}")[0])
+    assert [(f.required, f.nullable, f.default) for f in fields.values()] == [
         (True, False, ABSENT),
         (False, True, None),
         (False, True, None),
@@ -91,11 +91,11 @@ def test_containers_have_their_counterparts() -> None:
     text = """struct K { 1: i32 x } enum E { A }
       struct S { 1: set<i32> a 2: map<i64, K> b 3: map<K, i32> c 4: map<E, i32> d }"""
     model, losses = read_model(text)
-    found = fields_of(model)
-    assert (found["a"].type, found["a"].constraints) == (Array(Scalar(ScalarKind.INT32)), {"uniqueItems": True})
-    assert found["b"].type == Map(TypeReference("K"), Scalar(ScalarKind.INT64))
-    assert found["c"].type == Array(TypeReference("S.CEntry"))
-    assert found["d"].type == Map(Scalar(ScalarKind.INT32))
+    fields = fields_of(model)
+    assert (fields["a"].type, fields["a"].constraints) == (Array(Scalar(ScalarKind.INT32)), {"uniqueItems": True})
+    assert fields["b"].type == Map(TypeReference("K"), Scalar(ScalarKind.INT64))
+    assert fields["c"].type == Array(TypeReference("S.CEntry"))
+    assert fields["d"].type == Map(Scalar(ScalarKind.INT32))
     assert {"MAP", "ENUM"} <= {loss.what for loss in losses}
     assert "CONSTRAINT" in {loss.what for loss in read_model("struct S { 1: list<set<i32>> a }")[1]}
 

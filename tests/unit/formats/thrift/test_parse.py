@@ -36,22 +36,22 @@ from stele.formats.thrift.schema import (
 
 def parse_schema(text: str, references: dict[str, str] | None = None, *, strict: bool = True) -> ThriftSchema:
     """Parse a schema given as text."""
-    given = {name: document.encode() for name, document in (references or {}).items()}
-    return THRIFT.parse(text.encode(), given, strict=strict)
+    documents = {name: document.encode() for name, document in (references or {}).items()}
+    return THRIFT.parse(text.encode(), documents, strict=strict)
 
 
 def parse_struct(body: str) -> ThriftStruct:
     """The struct with a body."""
-    (found,) = parse_document(f"struct S {{{body}}}").definitions
-    assert isinstance(found, ThriftStruct)
-    return found
+    (struct,) = parse_document(f"struct S {{{body}}}").definitions
+    assert isinstance(struct, ThriftStruct)
+    return struct
 
 
 def test_it_is_a_format() -> None:
     """The object satisfies the port, and data is what it compares by default."""
-    found: Format[ThriftSchema] = THRIFT
-    assert found.name == "thrift"
-    assert found.rulesets[0] == "thrift-wire@1"
+    thrift_format: Format[ThriftSchema] = THRIFT
+    assert thrift_format.name == "thrift"
+    assert thrift_format.rulesets[0] == "thrift-wire@1"
 
 
 def test_headers() -> None:
@@ -71,11 +71,11 @@ def test_headers() -> None:
 
 def test_fields() -> None:
     """Ids, requiredness, defaults, references, legacy XML words, annotations and documentation of fields."""
-    found = parse_struct(
+    struct = parse_struct(
         '1: required i32 a, /** doc */ 2: optional string b = "x" (k = "v");\n -7: Node & c\n'
         "bool d = true xsd_optional xsd_nillable xsd_attrs { 1: i32 z } i64 e"
     )
-    assert found.fields == (
+    assert struct.fields == (
         ThriftField(1, "a", BaseType("i32"), Requiredness.REQUIRED),
         ThriftField(
             2,
@@ -112,17 +112,17 @@ def test_keywords_name_fields() -> None:
 
 def test_types() -> None:
     """Containers inside containers, C++ types before and after, annotations on types."""
-    (found,) = parse_struct('1: map cpp_type "M" <string, list<set<byte (a = "b")>> cpp_type "L"> (c) field').fields
+    (field,) = parse_struct('1: map cpp_type "M" <string, list<set<byte (a = "b")>> cpp_type "L"> (c) field').fields
     inner = ContainerType("set", (BaseType("byte", (Annotation("a", "b"),)),))
-    assert found.type == ContainerType(
+    assert field.type == ContainerType(
         "map", (BaseType("string"), ContainerType("list", (inner,), "L")), "M", (Annotation("c"),)
     )
 
 
 def test_enums() -> None:
     """Values count up from the one before, from 0, in decimal or hexadecimal, with either separator or none."""
-    (found,) = parse_document("enum E { A, B = 0x10; /** c */ C (k) D = -1 E }").definitions
-    assert found == ThriftEnum(
+    (enumeration,) = parse_document("enum E { A, B = 0x10; /** c */ C (k) D = -1 E }").definitions
+    assert enumeration == ThriftEnum(
         "E",
         (
             EnumValue("A", 0, implicit=True),
@@ -153,17 +153,17 @@ def test_enums() -> None:
 )
 def test_values(text: str, value: Value) -> None:
     """Every form of literal."""
-    (found,) = parse_document(f"const i32 X = {text}").definitions
-    assert found == Const("X", BaseType("i32"), value)
+    (constant,) = parse_document(f"const i32 X = {text}").definitions
+    assert constant == Const("X", BaseType("i32"), value)
 
 
 def test_services() -> None:
     """Functions with arguments, exceptions, `oneway` and its old spelling, annotations."""
-    (found,) = parse_document(
+    (service,) = parse_document(
         "service V extends shared.Base { oneway void a(), async void b(1: i32 x) "
         "list<i32> c() throws (1: X e) (k); } (z)"
     ).definitions
-    assert found == ThriftService(
+    assert service == ThriftService(
         "V",
         (
             ThriftFunction("a", None, oneway=True),

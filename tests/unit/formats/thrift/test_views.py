@@ -43,8 +43,8 @@ def test_arrow_schema() -> None:
         "6: double f, 7: string g, 8: binary h, 9: uuid i, /** doc */ 10: E j, 11: list<i32> k, 12: set<string> l, "
         "13: map<string, i64> m, 14: U n }"
     )
-    found = THRIFT.arrow_schema(schema)
-    assert found.types == [
+    columns = THRIFT.arrow_schema(schema)
+    assert columns.types == [
         *(pa.bool_(), pa.int8(), pa.int16(), pa.int32(), pa.int64(), pa.float64()),
         *(pa.string(), pa.binary(), pa.string(), pa.string()),
         pa.list_(pa.field("element", pa.int32(), nullable=False)),
@@ -52,8 +52,8 @@ def test_arrow_schema() -> None:
         pa.map_(pa.string(), pa.int64()),
         pa.struct([pa.field("x", pa.int8())]),
     ]
-    assert [field.name for field in found if not field.nullable] == ["a"]
-    assert found.field("j").metadata == {b"doc": b"doc"}
+    assert [field.name for field in columns if not field.nullable] == ["a"]
+    assert columns.field("j").metadata == {b"doc": b"doc"}
     assert arrow_schema(schema, "U").names == ["x"]
 
 

@@ -160,14 +160,14 @@ def test_occurrence_decides_about_lists_and_absence() -> None:
             element_declaration("f", rest='fixed="8"'),
         ),
     ]
-    found = fields_of(read_content(f"<xs:sequence>{''.join(parts)}</xs:sequence>")[0])
-    assert [(f.required, f.nullable, f.default) for f in found.values()] == [
+    fields = fields_of(read_content(f"<xs:sequence>{''.join(parts)}</xs:sequence>")[0])
+    assert [(f.required, f.nullable, f.default) for f in fields.values()] == [
         *((True, False, ABSENT), (False, False, ABSENT), (True, False, ABSENT)),
         *((True, True, ABSENT), (True, False, 7), (True, False, 8)),
     ]
-    assert found["c"].type == Array(Scalar(ScalarKind.INT32))
-    assert found["c"].constraints == {"minItems": 2, "maxItems": 3}
-    assert found["f"].constraints == {"const": 8}
+    assert fields["c"].type == Array(Scalar(ScalarKind.INT32))
+    assert fields["c"].constraints == {"minItems": 2, "maxItems": 3}
+    assert fields["f"].constraints == {"const": 8}
 
 
 def test_choices_are_groups_when_they_are_simple() -> None:
@@ -194,8 +194,8 @@ def test_attributes_and_text_are_fields() -> None:
     )
     inner = f'<xs:simpleContent><xs:extension base="xs:string">{attributes}</xs:extension></xs:simpleContent>'
     model, losses = read_content(inner)
-    found = fields_of(model)
-    assert [(f.name, f.required, f.default) for f in found.values()] == [
+    fields = fields_of(model)
+    assert [(f.name, f.required, f.default) for f in fields.values()] == [
         *(("id", True, ABSENT), ("n", False, 1), ("value", True, ABSENT))
     ]
     assert [loss.what for loss in losses] == ["ATTRIBUTE"]
@@ -205,8 +205,8 @@ def test_attributes_and_text_are_fields() -> None:
 
 def test_what_has_no_place_is_a_loss_of_data() -> None:
     """Mixed text, wildcards, and types that stand in for others."""
-    found = read_content('<xs:sequence><xs:any minOccurs="0"/></xs:sequence>', "<xs:anyAttribute/>", mixed="true")[1]
-    assert [(loss.what, loss.data) for loss in found] == [("ANY", True), ("ANY", True), ("MIXED", True)]
+    losses = read_content('<xs:sequence><xs:any minOccurs="0"/></xs:sequence>', "<xs:anyAttribute/>", mixed="true")[1]
+    assert [(loss.what, loss.data) for loss in losses] == [("ANY", True), ("ANY", True), ("MIXED", True)]
     base = '<xs:complexType name="B"/><xs:complexType name="D"><xs:complexContent><xs:extension base="B"/>'
     derived = f"{element_declaration('r', 'B')}{base}</xs:complexContent></xs:complexType>"
     assert [(loss.what, loss.data) for loss in read_model(derived)[1]] == [("SUBTYPE", True)]

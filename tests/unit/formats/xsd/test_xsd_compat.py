@@ -196,9 +196,9 @@ BREAKS = {
 def test_refused_with_proof(case: tuple[str, str, str]) -> None:
     """The new schema refuses a document of the old one; the finding names the rule and shows the document."""
     new, old, rule = case
-    found = list_breaks(new, old)
-    assert rule in {finding.rule for finding in found}
-    for finding in found:
+    findings = list_breaks(new, old)
+    assert rule in {finding.rule for finding in findings}
+    for finding in findings:
         assert finding.level is Severity.ERROR
         assert finding.witness is not None
         assert finding.path.startswith("/")
@@ -209,8 +209,8 @@ def test_refused_with_proof(case: tuple[str, str, str]) -> None:
 def test_undecided_is_said() -> None:
     """What can neither be proved nor refuted is a finding of level UNKNOWN, never silence."""
     test = '<xs:sequence/><xs:attribute name="k" type="xs:int"/><xs:assert test="not(@k = 987654)"/>'
-    found = list_breaks(root_of(test), root_of('<xs:sequence/><xs:attribute name="k" type="xs:int"/>'))
-    assert [(finding.rule, finding.level) for finding in found] == [("ASSERTION_ADDED", Severity.UNKNOWN)]
+    findings = list_breaks(root_of(test), root_of('<xs:sequence/><xs:attribute name="k" type="xs:int"/>'))
+    assert [(finding.rule, finding.level) for finding in findings] == [("ASSERTION_ADDED", Severity.UNKNOWN)]
 
 
 def test_type_without_documents_breaks_nothing() -> None:

@@ -103,9 +103,9 @@ def test_entangled_patterns_take_bounded_time_and_memory(pattern: str, more: str
     old, new = (XSD.parse(restricted_text("pattern", [text]), {}) for text in (pattern, pattern + more))
     memory = reset_peak_memory()
     with limit_time(SECONDS):
-        found = XSD.check(new, old)
+        findings = XSD.check(new, old)
     assert peak_memory() - memory < 100 << 20
-    assert all(finding.level is Severity.UNKNOWN for finding in found)
+    assert all(finding.level is Severity.UNKNOWN for finding in findings)
 
 
 def test_values_beside_entangled_patterns() -> None:

@@ -102,13 +102,13 @@ async def test_what_is_verified_once_is_known(authenticator: RequestAuthenticato
 
 async def test_wrong_credentials_are_not_remembered(authenticator: RequestAuthenticator) -> None:
     """A wrong password is refused each time, in the words for an unknown user."""
-    said = set()
+    messages = set()
     for header in (basic("ann", "two"), basic("eve", "one"), basic("", "one"), basic("ann", "x" * 2000)):
         for _ in range(2):
             with pytest.raises(Unauthenticated) as refused:
                 await identify(authenticator, present(header))
-            said.add(str(refused.value))
-    assert len(said) == 1
+            messages.add(str(refused.value))
+    assert len(messages) == 1
 
 
 @pytest.mark.parametrize(
@@ -263,9 +263,9 @@ async def test_known_credentials_are_bounded_and_hold_no_secret(
     assert authenticator.find_principal(present(ann)) is None
     assert authenticator.find_principal(present(bob))
     assert len(authenticator._known) == 1
-    kept = repr(vars(authenticator._known))
-    assert bob[1].decode() not in kept
-    assert bob[1].removeprefix(b"Basic ").decode() not in kept
+    cache_contents = repr(vars(authenticator._known))
+    assert bob[1].decode() not in cache_contents
+    assert bob[1].removeprefix(b"Basic ").decode() not in cache_contents
     now = time.time() + 301
     monkeypatch.setattr("time.time", lambda: now)
     assert authenticator.find_principal(present(bob)) is None
@@ -277,8 +277,8 @@ async def test_each_process_and_header_hashes_otherwise(
     """The same text in another header, or at another process, has another hash, so nothing can be made beforehand."""
     other = RequestAuthenticator(registry, methods)
     pairs = [(b"authorization", b"x"), (b"x-api-key", b"x")]
-    found = {each._known.digest_header(pair) for each in (authenticator, other) for pair in pairs}
-    assert len(found) == 4
+    digests = {each._known.digest_header(pair) for each in (authenticator, other) for pair in pairs}
+    assert len(digests) == 4
 
 
 def test_certificates_and_nobody(registry: Registry, methods: AuthenticationMethods) -> None:

@@ -137,10 +137,10 @@ async def test_a_token_that_no_reader_survives(issuer: TokenIssuer) -> None:
     def sign(data: bytes) -> bytes:
         return jwt.get_algorithm_by_name("RS256").sign(data, issuer.key)
 
-    said = json.dumps({"iss": issuer.url, "aud": issuer.audience, "sub": "ann"})[:-1]
+    claims = json.dumps({"iss": issuer.url, "aud": issuer.audience, "sub": "ann"})[:-1]
     for end in (b', "exp": 1e999}', b', "exp": NaN}', b', "exp": 9999999999, "a": ' + b"[" * 5000):
         with pytest.raises(Unauthenticated):
-            await verify(issuer, forge(header, said.encode() + end, sign))
+            await verify(issuer, forge(header, claims.encode() + end, sign))
 
 
 async def test_rotated_keys_and_floods_of_unknown_ones(issuer: TokenIssuer, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -200,11 +200,11 @@ def test_which_keys_are_believed(issuer: TokenIssuer) -> None:
         {**curve, "kid": "no curve", "crv": "P-1"},
         "no key",
     ]
-    found = read_key_set(json.dumps({"keys": keys}).encode())
-    assert list(found) == ["curve"]
-    assert not hasattr(found["curve"].key, "sign")
-    assert found["curve"].serves("ES256")
-    assert not found["curve"].serves("RS256")
+    key_set = read_key_set(json.dumps({"keys": keys}).encode())
+    assert list(key_set) == ["curve"]
+    assert not hasattr(key_set["curve"].key, "sign")
+    assert key_set["curve"].serves("ES256")
+    assert not key_set["curve"].serves("RS256")
     for text in (b"", b"[]", b"{}", b'{"keys": {}}'):
         with pytest.raises(InvalidRequest):
             read_key_set(text)

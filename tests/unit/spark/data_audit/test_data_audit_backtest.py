@@ -65,9 +65,9 @@ def test_rules_and_records_both_have_a_say() -> None:
     """Either is enough to fail; damage is excused only on demand; an unknown id is no verdict of the rules."""
     good = {"10": BacktestCounts(5, 5), "20": BacktestCounts(5, 5)}
     proposed = ResolvedSchema(LONG)
-    found = make_backtest(good, make_scope(), proposed, "")
-    assert found.has_passed()
-    assert [it.verdict for it in found.comparisons] == ["compatible", "compatible"]
+    backtest = make_backtest(good, make_scope(), proposed, "")
+    assert backtest.has_passed()
+    assert [it.verdict for it in backtest.comparisons] == ["compatible", "compatible"]
     rules = rulesets.default_ruleset(get_format("avro"))
     by_rule = make_backtest(good, make_scope(), ResolvedSchema(INT), rules)
     assert (by_rule.incompatible_ids, by_rule.has_passed()) == (["20"], False)
@@ -82,9 +82,9 @@ def test_rules_and_records_both_have_a_say() -> None:
 
 def test_another_format_is_refused() -> None:
     """Records of one language are not read by a schema of another, whatever the rules."""
-    found = make_backtest({"10": BacktestCounts(1, 0)}, make_scope(), ResolvedSchema("{}", "JSON"), "")
-    assert found.incompatible_ids == ["10"]
-    assert "it is AVRO, the proposed schema is JSON" in found.comparisons[0].note
+    backtest = make_backtest({"10": BacktestCounts(1, 0)}, make_scope(), ResolvedSchema("{}", "JSON"), "")
+    assert backtest.incompatible_ids == ["10"]
+    assert "it is AVRO, the proposed schema is JSON" in backtest.comparisons[0].note
 
 
 def test_census_verdicts() -> None:

@@ -60,8 +60,8 @@ def test_enumerations_are_found_wherever_they_are() -> None:
         {"name": "next", "type": ["null", "Node"]},
     ]
     text = json.dumps({"type": "record", "name": "Node", "fields": fields})
-    found = collect_enumerations(ResolvedSchema(text))
-    assert found == dict.fromkeys(("one", "many[]", "by{}"), ("RED", "BLUE"))
+    symbols = collect_enumerations(ResolvedSchema(text))
+    assert symbols == dict.fromkeys(("one", "many[]", "by{}"), ("RED", "BLUE"))
     assert collect_enumerations(ResolvedSchema("nonsense")) == {}
 
 
@@ -69,17 +69,17 @@ def test_versions_that_differ_are_told_apart() -> None:
     """What is so for all records is told once; what is so for one id only is told of that one."""
     text = json.dumps({"type": "record", "name": "R", "fields": [{"name": "a", "type": ["null", "string"]}]})
     schemas = [ResolvedSchema(text, id=n, subject="s", version=n) for n in (1, 2)]
-    asked = load_scope(SchemaSnapshot(tuple(schemas)), "s", engine="python")
+    scope = load_scope(SchemaSnapshot(tuple(schemas)), "s", engine="python")
     never, often = FieldStats("string", slots=50), FieldStats("string", slots=50, present=50, values=None)
-    found = make_drift_report(
+    drift = make_drift_report(
         {
             "1": SchemaStats(records=50, fields={"a": never}),
             "2": SchemaStats(records=51, fields={"a": often}, reasons={"bad": 1}),
             NO_ID: SchemaStats(records=3, nulls=9),
         },
-        asked,
+        scope,
     )
-    assert found.drifts == ()
-    assert [(it.kind, it.ids) for it in found.single] == [("NEVER_SET", ("1",))]
-    assert (found.records, found.read, found.ids) == (104, 100, {"1": ("s v1",), "2": ("s v2",)})
-    assert found.report().state == ReportState.GOOD
+    assert drift.drifts == ()
+    assert [(it.kind, it.ids) for it in drift.single] == [("NEVER_SET", ("1",))]
+    assert (drift.records, drift.read, drift.ids) == (104, 100, {"1": ("s v1",), "2": ("s v2",)})
+    assert drift.report().state == ReportState.GOOD

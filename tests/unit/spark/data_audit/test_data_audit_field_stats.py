@@ -58,19 +58,19 @@ def test_sightings_merge_in_any_grouping(a: SchemaStats, b: SchemaStats, c: Sche
 
 def test_presence_counts_only_where_there_is_room() -> None:
     """The members of a null record, and the items of a null list, are not missing: there is no room for them."""
-    found = look([{"r": {"b": True}, "l": [1, None]}, {"r": None, "l": None}, None])
-    assert (found["r"].present, found["r"].slots) == (1, 2)
-    assert (found["r.b"].present, found["r.b"].slots) == (1, 1)
-    assert (found["l[]"].present, found["l[]"].slots) == (1, 2)
-    assert (found["n"].present, found["n"].slots) == (0, 2)
+    stats = look([{"r": {"b": True}, "l": [1, None]}, {"r": None, "l": None}, None])
+    assert (stats["r"].present, stats["r"].slots) == (1, 2)
+    assert (stats["r.b"].present, stats["r.b"].slots) == (1, 1)
+    assert (stats["l[]"].present, stats["l[]"].slots) == (1, 2)
+    assert (stats["n"].present, stats["n"].slots) == (0, 2)
 
 
 def test_slices_are_read_where_they_are() -> None:
     """A slice of a longer column counts its own rows."""
     whole = pa.array([{"m": [("a", "x")], "l": [1]}, {"m": [("b", "y")], "l": [2, 3]}], TYPE)
-    found = observe_values(whole.slice(1), deep=True)
-    assert found["m"].values == {"b": 1}
-    assert (found["l[]"].low, found["l[]"].high, found["l[]"].slots) == (2, 3, 2)
+    stats = observe_values(whole.slice(1), deep=True)
+    assert stats["m"].values == {"b": 1}
+    assert (stats["l[]"].low, stats["l[]"].high, stats["l[]"].slots) == (2, 3, 2)
 
 
 @pytest.mark.parametrize(
@@ -106,8 +106,8 @@ def test_many_values_are_not_kept() -> None:
 
 def test_numbers_that_are_none() -> None:
     """Not-a-number and infinity are neither whole nor bounds."""
-    found = look([{"d": float("nan")}, {"d": float("inf")}, {"d": 2.0}, {"d": 2.5}])["d"]
-    assert (found.low, found.high, found.whole, found.present) == (2.0, 2.5, 1, 4)
+    stats = look([{"d": float("nan")}, {"d": float("inf")}, {"d": 2.0}, {"d": 2.5}])["d"]
+    assert (stats.low, stats.high, stats.whole, stats.present) == (2.0, 2.5, 1, 4)
 
 
 def test_a_datum_that_is_no_record() -> None:

@@ -59,14 +59,14 @@ def test_notes_say_what_was_seen() -> None:
         }
         for n in range(1000)
     ]
-    found = propose_all(of(*rows))
-    assert found["n"].type == "integer | text"
-    assert "integer in 99.90 %, text in 1: any of them" in found["n"].note
-    assert "99.90 % are of the notation timestamp, 1 text not: a text" in found["at"].note
-    assert "2 different values in 1,000 texts: an enumeration? (NEW, PAID)" in found["state"].note
-    assert found["opt"].note.startswith("there in 500 of 1,000 (50.00 %): may be left out; null in 250 of 500")
-    assert (found["opt"].required, found["opt"].nullable) == (False, True)
-    assert (found["state"].confidence, found["opt"].confidence) == (0.997, 0.988)
+    proposals = propose_all(of(*rows))
+    assert proposals["n"].type == "integer | text"
+    assert "integer in 99.90 %, text in 1: any of them" in proposals["n"].note
+    assert "99.90 % are of the notation timestamp, 1 text not: a text" in proposals["at"].note
+    assert "2 different values in 1,000 texts: an enumeration? (NEW, PAID)" in proposals["state"].note
+    assert proposals["opt"].note.startswith("there in 500 of 1,000 (50.00 %): may be left out; null in 250 of 500")
+    assert (proposals["opt"].required, proposals["opt"].nullable) == (False, True)
+    assert (proposals["state"].confidence, proposals["opt"].confidence) == (0.997, 0.988)
     chosen = propose_all(of(*rows), enumerations=4)["state"]
     assert (chosen.type, chosen.note) == ("enumeration", "always there, in 1,000 records; 2 values in 1,000 texts")
 
@@ -87,8 +87,8 @@ def test_names_that_are_keys_become_a_map() -> None:
     model = make_model(merged, "R", InferOptions())
     assert isinstance(model.root, Map)
     nested = of(*({"home": {f"k{n}-{m}": "x" for m in range(40)}} for n in range(40)))
-    found = propose_fields(nested, make_model(nested, "R", InferOptions()))
-    assert [(it.path, it.type) for it in found] == [("home", "map"), ("home{}", "text")]
+    proposals = propose_fields(nested, make_model(nested, "R", InferOptions()))
+    assert [(it.path, it.type) for it in proposals] == [("home", "map"), ("home{}", "text")]
     wide = of([{f"a{n}": {f"b{m}": 1 for m in range(200)} for n in range(600)}])
     with pytest.raises(TooLarge):
         check_size(wide)
@@ -143,10 +143,10 @@ def test_typed_columns_keep_their_types() -> None:
     model = refine_model(from_spark(struct, name="R")[0], evidence, 3)
     record = model.types["R"]
     assert isinstance(record, RecordType)
-    shown = {field.name: field for field in record.fields}
-    assert {name: field.nullable for name, field in shown.items()} == dict.fromkeys(schema.names, False)
-    assert isinstance(shown["tags"].type.items, TypeReference)  # type: ignore[union-attr]  # the model says it is an array
-    assert shown["more"].type.nullable  # type: ignore[union-attr]  # likewise a map
+    fields = {field.name: field for field in record.fields}
+    assert {name: field.nullable for name, field in fields.items()} == dict.fromkeys(schema.names, False)
+    assert isinstance(fields["tags"].type.items, TypeReference)  # type: ignore[union-attr]  # the model says it is an array
+    assert fields["more"].type.nullable  # type: ignore[union-attr]  # likewise a map
     names = [kind.name for kind in model.types.values() if isinstance(kind, Enumeration)]
     assert len(names) == 2
     noted = with_notes(model, {it.path: it.note for it in propose_fields(evidence, model)})
@@ -178,13 +178,13 @@ def inference(*rows: Any) -> Inference:
 
 def test_registered_with_notes_once(client: SchemaRegistryClient) -> None:
     """The schema comes with its confidence as properties; the same again, with other counts, changes nothing."""
-    found = register_inferred(inference(*({"a": n} for n in range(100))), "s", lambda: client)
-    assert found.offer is not None
-    assert (found.offer.version, found.offer.there, found.report().state) == (1, False, ReportState.GOOD)
-    kept = client.version("s").metadata
-    assert kept is not None
-    assert kept.properties["stele.inferred.records"] == "100"
-    assert kept.properties["stele.inferred.field.a"] == "0.97: always there, in 100 records; whole numbers 0 to 99"
+    outcome = register_inferred(inference(*({"a": n} for n in range(100))), "s", lambda: client)
+    assert outcome.offer is not None
+    assert (outcome.offer.version, outcome.offer.there, outcome.report().state) == (1, False, ReportState.GOOD)
+    metadata = client.version("s").metadata
+    assert metadata is not None
+    assert metadata.properties["stele.inferred.records"] == "100"
+    assert metadata.properties["stele.inferred.field.a"] == "0.97: always there, in 100 records; whole numbers 0 to 99"
     again = register_inferred(inference(*({"a": n} for n in range(500))), "s", lambda: client)
     assert again.offer is not None
     assert (again.offer.version, again.offer.there) == (1, True)
@@ -195,12 +195,12 @@ def test_what_the_policy_refuses_is_told_and_not_registered(client: SchemaRegist
     """A subject with another opinion keeps its versions; the report says why."""
     client.register("s", Schema('{"type":"record","name":"R","fields":[{"name":"a","type":"string"}]}'))
     client.set_config(ConfigUpdateRequest(compatibility="FULL"), "s")
-    found = register_inferred(inference({"a": 1}), "s", lambda: client)
-    assert found.offer is not None
-    assert not found.offer.is_registered
-    assert any("TYPE_MISMATCH" in why for why in found.offer.against)
+    outcome = register_inferred(inference({"a": 1}), "s", lambda: client)
+    assert outcome.offer is not None
+    assert not outcome.offer.is_registered
+    assert any("TYPE_MISMATCH" in why for why in outcome.offer.against)
     assert client.versions("s") == [1]
-    report = found.report()
+    report = outcome.report()
     assert report.state == ReportState.ATTENTION
     assert "s refuses it" in report.verdict
     assert any(section.rows for section in report.sections if section.title == "Why the subject refuses it")

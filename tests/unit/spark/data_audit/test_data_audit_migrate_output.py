@@ -51,7 +51,7 @@ def migration(**more: Any) -> Migration:
 
 
 @pytest.mark.parametrize(
-    ("dead", "seen", "sound", "good"),
+    ("dead", "verification", "sound", "good"),
     [
         (0, None, True, True),
         (2, None, True, False),
@@ -64,9 +64,9 @@ def migration(**more: Any) -> Migration:
         (0, Verification(11, 11, values=True), True, True),
     ],
 )
-def test_what_was_written_must_be_there(dead: int, seen: Verification | None, sound: bool, good: bool) -> None:
+def test_what_was_written_must_be_there(dead: int, verification: Verification | None, sound: bool, good: bool) -> None:
     """Tombstones count, dead letters do not, older records are set apart; a record too few is no success."""
-    found = with_verification(migration(dead=dead), seen)
-    assert (found.is_sound, found.is_complete) == (sound, good)
-    assert found.report().state == ReportState.from_outcome(good=good)
-    assert found.written
+    outcome = with_verification(migration(dead=dead), verification)
+    assert (outcome.is_sound, outcome.is_complete) == (sound, good)
+    assert outcome.report().state == ReportState.from_outcome(good=good)
+    assert outcome.written

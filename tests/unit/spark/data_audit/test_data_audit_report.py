@@ -113,9 +113,9 @@ def test_a_picture_of_schemas_stands_on_the_page() -> None:
 
 def test_remarks_stand_at_the_end() -> None:
     """What a report does not show is said in its text and on its page."""
-    told = Told(remarks=(EVIL,))
-    assert f'<p class="note remark">{html.escape(EVIL, quote=False)}'.partition("&amp;")[0] in to_html(told)
-    assert to_text(told).splitlines()[-1] == EVIL
+    report = Told(remarks=(EVIL,))
+    assert f'<p class="note remark">{html.escape(EVIL, quote=False)}'.partition("&amp;")[0] in to_html(report)
+    assert to_text(report).splitlines()[-1] == EVIL
 
 
 def test_text_shows_names_as_they_are() -> None:
@@ -211,8 +211,8 @@ def test_a_schema_keeps_its_lines_and_can_be_copied() -> None:
     """A document is shown as it is; the script that copies it is allowed by its hash, and no other page has one."""
     text = '{\n  "a": "<b>"\n}'
     page = to_html(Told(sections=(Section("Schema", text=text),)))
-    (shown,) = re.findall(r'<pre id="(text-1)"[^>]*>(.*?)</pre>', page, re.DOTALL)
-    assert html.unescape(shown[1]) == text
+    (block,) = re.findall(r'<pre id="(text-1)"[^>]*>(.*?)</pre>', page, re.DOTALL)
+    assert html.unescape(block[1]) == text
     assert 'data-copies="text-1">Copy</button>' in page
     assert text in to_text(Told(sections=(Section("Schema", text=text),)))
     (policy,) = re.findall(r'http-equiv="Content-Security-Policy" content="([^"]*)"', page)

@@ -38,16 +38,16 @@ def test_hidden_versions_and_references_count(client: SchemaRegistryClient) -> N
     client.delete_version("s", 1)
     outer = json.dumps({"type": "record", "name": "O", "fields": [{"name": "r", "type": "R"}]})
     by = client.register("o", Schema(outer, references=(SchemaReference("R", "s", 2),))).id
-    asked = load_scope(lambda: client, "s", engine="python")
-    assert [(it.version, it.hidden, it.newest, it.referred_by) for it in asked.versions] == [
+    scope = load_scope(lambda: client, "s", engine="python")
+    assert [(it.version, it.hidden, it.newest, it.referred_by) for it in scope.versions] == [
         (1, True, False, ()),
         (2, False, False, (by,)),
         (3, False, True, ()),
     ]
-    found = make_census({str(ids[2]): SchemaStats(records=2), str(by): SchemaStats(records=1)}, asked)
-    assert [it.why.partition(":")[0] for it in found.versions] == ["safe to purge", "not safe", "not safe"]
-    assert found.versions[1].why == f"not safe: needed by schema {by}"
-    assert found.ids[1].places == ("o v1",), "an id of another subject is told with where it is"
+    census = make_census({str(ids[2]): SchemaStats(records=2), str(by): SchemaStats(records=1)}, scope)
+    assert [it.why.partition(":")[0] for it in census.versions] == ["safe to purge", "not safe", "not safe"]
+    assert census.versions[1].why == f"not safe: needed by schema {by}"
+    assert census.ids[1].places == ("o v1",), "an id of another subject is told with where it is"
     with pytest.raises(SubjectNotFound):
         load_scope(lambda: client, "nobody")
 
@@ -77,28 +77,28 @@ def test_protobuf_records_are_seen() -> None:
     proto = 'syntax = "proto3"; message M { int32 a = 1; optional string b = 2; }'
     begin = b"\0\0\0\0\1\0"
     answer = SchemaStatsAggregator(of(proto, "PROTOBUF").context).start_task()
-    seen = answer(batch(begin + b"\x08\x01", begin + b"\x08\x02", begin + b"\x12\xff", None, b"x"))
-    assert {path: (it.present, it.slots) for path, it in seen["1"].fields.items()} == {"a": (2, 2), "b": (0, 2)}
-    assert (seen["1"].records, sum(seen["1"].reasons.values())) == (3, 1)
-    assert (seen[NO_ID].records, seen[NO_ID].nulls) == (1, 1)
-    assert seen["1"].days == {-1: 1, 0: 1, 1: 1}
-    assert (seen["1"].first, seen["1"].last) == (-86_400_000_000, 86_400_000_000)
+    stats = answer(batch(begin + b"\x08\x01", begin + b"\x08\x02", begin + b"\x12\xff", None, b"x"))
+    assert {path: (it.present, it.slots) for path, it in stats["1"].fields.items()} == {"a": (2, 2), "b": (0, 2)}
+    assert (stats["1"].records, sum(stats["1"].reasons.values())) == (3, 1)
+    assert (stats[NO_ID].records, stats[NO_ID].nulls) == (1, 1)
+    assert stats["1"].days == {-1: 1, 0: 1, 1: 1}
+    assert (stats["1"].first, stats["1"].last) == (-86_400_000_000, 86_400_000_000)
 
 
 def test_schemas_without_columns_are_counted_all_the_same() -> None:
     """Records of a type inside itself cannot be looked into, which is said, and counts are right."""
     node = {"type": "record", "name": "N", "fields": [{"name": "next", "type": ["null", "N"]}]}
-    seen = SchemaStatsAggregator(of(json.dumps(node)).context).start_task()(batch(b"\0\0\0\0\1\0"))
-    assert seen["1"].records == 1
-    assert seen["1"].fields == {}
-    assert seen["1"].note.startswith("schema id 1 cannot be read:")
+    stats = SchemaStatsAggregator(of(json.dumps(node)).context).start_task()(batch(b"\0\0\0\0\1\0"))
+    assert stats["1"].records == 1
+    assert stats["1"].fields == {}
+    assert stats["1"].note.startswith("schema id 1 cannot be read:")
 
 
 def test_trials_without_a_wire_frame() -> None:
     """Bare records of a named id are tried like framed ones."""
     schema = ResolvedSchema(text("string"), id=1, subject="s", version=1)
-    asked = load_scope(SchemaSnapshot((schema,)), "s", wire="unframed:1", engine="python")
-    tried = BacktestAggregator(asked.context, ResolvedSchema(text("bytes"))).start_task()(
+    scope = load_scope(SchemaSnapshot((schema,)), "s", wire="unframed:1", engine="python")
+    tried = BacktestAggregator(scope.context, ResolvedSchema(text("bytes"))).start_task()(
         batch(b"\x02a", b"\x09", None)
     )
     assert (tried["1"].records, tried["1"].damaged) == (2, {"a length is negative or reaches beyond the record": 1})

@@ -49,25 +49,25 @@ def test_a_registry_tells_versions_and_fields(client: SchemaRegistryClient) -> N
 
 def test_a_registry_that_is_away_is_asked_once() -> None:
     """Without an answer nothing more is asked, and one sentence names all subjects."""
-    asked = []
+    requests = []
     with SchemaRegistryClient("http://127.0.0.1:9", retry=Retry(rounds=1)) as away:
 
         def ask(request: Request[object]) -> object:
-            asked.append(request)
+            requests.append(request)
             return away.send(request)
 
-        found = load_evolutions(ask, ["a", "b"])
-    assert len(asked) == 1
-    (sentence,) = describe_missing(found)
+        evolutions = load_evolutions(ask, ["a", "b"])
+    assert len(requests) == 1
+    (sentence,) = describe_missing(evolutions)
     assert sentence.startswith("The history of a, b is not drawn: the registry does not answer: ")
-    assert list(draw_evolutions(found)) == []
+    assert list(draw_evolutions(evolutions)) == []
 
 
 def test_audits_draw_their_subjects(client: SchemaRegistryClient) -> None:
     """Reports of drift and of a census have both pictures with their tables; the census says where its records are."""
     scope = load_scope(lambda: client, SUBJECT, engine="python")
-    seen = {"1": SchemaStats(records=3)}
-    for page in (to_html(make_drift_report(seen, scope)), to_html(make_census(seen, scope))):
+    stats = {"1": SchemaStats(records=3)}
+    for page in (to_html(make_drift_report(stats, scope)), to_html(make_census(stats, scope))):
         assert page.count('class="stele-picture"') == page.count('class="picture-table"') == 2
         assert "http" not in page.replace("http-equiv", "").replace("http://www.w3.org/2000/svg", "")
         assert "is not drawn" not in page

@@ -75,8 +75,8 @@ def datum(number: int, **more: Any) -> dict[str, Any]:
     from decimal import Decimal
 
     at = datetime(2026, 11, 22, 10, number % 60, tzinfo=UTC)
-    found = {"orderId": number, "amount": Decimal(f"{number}.50"), "at": at, "state": "PAID", "tags": ["a"]}
-    return {**found, "note": None, "raw": b"x", **more}
+    order = {"orderId": number, "amount": Decimal(f"{number}.50"), "at": at, "state": "PAID", "tags": ["a"]}
+    return {**order, "note": None, "raw": b"x", **more}
 
 
 def frame_value(schema_id: int, value: Any) -> bytes:
@@ -100,10 +100,10 @@ def client() -> Iterator[SchemaRegistryClient]:
 
 def move_records(client: SchemaRegistryClient, records: list[bytes | None], old: str, new: str, **more: Any) -> Any:
     """Records of one subject as those of another one, the codes of what is wrong (None for nothing), and the ids."""
-    made = plan_read(lambda: client, old, message=more.pop("message", ""), engine="python")
+    reading = plan_read(lambda: client, old, message=more.pop("message", ""), engine="python")
     to_message = more.pop("to_message", "")
     writing = plan_write(client.resolve_version(new), lambda: client, message=to_message, engine="python")
-    transcoded = make_transcoder(made, writing).transcode(pa.array(records, pa.binary()), None)
+    transcoded = make_transcoder(reading, writing).transcode(pa.array(records, pa.binary()), None)
     assert transcoded.headers is None
     codes = [CODE_NAMES[code] if code else None for code in transcoded.records.codes.to_pylist()]
     assert describe_errors(transcoded.records).is_valid().to_pylist() == [code is not None for code in codes]
@@ -171,26 +171,26 @@ def test_columns_halve_a_batch_until_the_bad_are_alone(client: SchemaRegistryCli
 
 def models(old: Any, new: Any) -> tuple[Any, Any]:
     """Neutral models of two schemas by their languages."""
-    found: list[Any] = []
+    pair: list[Any] = []
     proto: Any = PROTOBUF
     for text in (old, new):
         if isinstance(text, dict):
-            found.append(AVRO.to_model(AVRO.parse(json.dumps(text).encode(), {}))[0])
+            pair.append(AVRO.to_model(AVRO.parse(json.dumps(text).encode(), {}))[0])
         elif text.startswith("{"):
-            found.append(JSON_SCHEMA.to_model(JSON_SCHEMA.parse(text.encode(), {}))[0])
+            pair.append(JSON_SCHEMA.to_model(JSON_SCHEMA.parse(text.encode(), {}))[0])
         else:
-            found.append(proto.to_model(PROTOBUF.parse(text.encode(), {}), "shop.Order")[0])
-    return found[0], found[1]
+            pair.append(proto.to_model(PROTOBUF.parse(text.encode(), {}), "shop.Order")[0])
+    return pair[0], pair[1]
 
 
 def test_losses_are_named() -> None:
     """Fields without a place, fields nothing fills and symbols the target lacks are told beforehand."""
     _, losses = map_by_name(*models(ORDER, JSON.replace('"PAID"', '"LOST"')))
-    told = {(loss.path, loss.what): loss.data for loss in losses}
-    assert told["tags", "FIELD"] is True
-    assert told["raw", "FIELD"] is True
-    assert told["channel", "FILLED"] is False
-    assert told["state", "SYMBOL"] is True
+    is_data_loss = {(loss.path, loss.what): loss.data for loss in losses}
+    assert is_data_loss["tags", "FIELD"] is True
+    assert is_data_loss["raw", "FIELD"] is True
+    assert is_data_loss["channel", "FILLED"] is False
+    assert is_data_loss["state", "SYMBOL"] is True
 
 
 @pytest.mark.parametrize(
@@ -238,7 +238,7 @@ def test_headers_of_the_old_wire_go(client: SchemaRegistryClient) -> None:
 
     assert names(HeaderMerger(HeaderGuid()).merge_headers(old, None, 2)) == [["trace", "ce_id"], None]
     assert names(HeaderMerger(CloudEvents()).merge_headers(old, None, 2)) == [["trace", name], None]
-    made = HeaderMerger(Prefix()).merge_headers(old, new, 2)
-    assert names(made) == [["trace", "ce_id", name], [name]]
-    assert made.to_pylist()[0][-1]["value"] == b"new"
+    merged_headers = HeaderMerger(Prefix()).merge_headers(old, new, 2)
+    assert names(merged_headers) == [["trace", "ce_id", name], [name]]
+    assert merged_headers.to_pylist()[0][-1]["value"] == b"new"
     assert HeaderMerger(Prefix()).merge_headers(None, None, 2).to_pylist() == [None, None]

@@ -155,14 +155,14 @@ def decide_bindings(
     for wish in wishes.rows:
         if wish.subject not in coming and queries.latest_version(state.find_subject(wish.subject)) is None:
             raise NoActiveVersion(qualify_subject(wish.subject))
-    made = tuple(_decide_binding(state, wishes, wish, create=create) for wish in wishes.rows)
-    roles = {binding.role for binding in made}
+    bindings = tuple(_decide_binding(state, wishes, wish, create=create) for wish in wishes.rows)
+    roles = {binding.role for binding in bindings}
     rest = [row for row in bindings_of_resource(state, wishes) if row.role not in roles]
-    if len({row.frozen for row in (*made, *rest)}) > 1:
+    if len({row.frozen for row in (*bindings, *rest)}) > 1:
         raise InvalidAssociation("frozen", "all associations for a resource must be consistently frozen or non-frozen")
-    for position, binding in enumerate(made):
-        _require_free(state, binding, made[:position])
-    return made
+    for position, binding in enumerate(bindings):
+        _require_free(state, binding, bindings[:position])
+    return bindings
 
 
 def bindings_of_resource(state: State, wishes: ResourceRequest) -> list[Binding]:
@@ -235,8 +235,8 @@ def find_by_resource_id(state: State, resource_id: str, resource_type: str) -> l
 def find_by_name(state: State, cluster: str, resource: str) -> list[Binding]:
     """Bindings of the resource of that name; `-` stands for every cluster or every name."""
     if ANY not in (cluster, resource):
-        found = (state.bindings.get((cluster, TOPIC, resource, role)) for role in TYPES)
-        return [row for row in found if row is not None]
+        candidates = (state.bindings.get((cluster, TOPIC, resource, role)) for role in TYPES)
+        return [row for row in candidates if row is not None]
     return [row for row in state.bindings.values() if cluster in (ANY, row.cluster) and resource in (ANY, row.resource)]
 
 
@@ -281,23 +281,23 @@ async def make_associations(
 
     async def attempt(state: State) -> api.AssociationResponse:
         coming = [wish.subject for wish in wishes.rows if wish.schema is not None]
-        made = decide_bindings(state, wishes, coming, create=create)
-        fresh = [row for row in made if row.key not in state.bindings]
+        bindings = decide_bindings(state, wishes, coming, create=create)
+        fresh = [row for row in bindings if row.key not in state.bindings]
         if fresh and len(state.bindings) + len(fresh) > operations.registry.limits.associations:
             raise TooManyAssociations(operations.registry.limits.associations)
-        for wish, binding in zip(wishes.rows, made, strict=True):
+        for wish, binding in zip(wishes.rows, bindings, strict=True):
             if wish.schema is not None:
                 if binding.lifecycle == WEAK:
                     raise InvalidAssociation("lifecycle", "cannot be WEAK when schema is provided")
                 if create and binding.key in state.bindings:
                     await _require_registered(operations, state, wish, wishes)
-        seen = queries.bindings_around(state, made)
+        expected_bindings = queries.bindings_around(state, bindings)
         for wish in wishes.rows:
             await _register_schema(operations, wish, versions, dry_run=dry_run)
-        with_guids = tuple(row if row.guid else replace(row, guid=str(uuid4())) for row in made)
+        with_guids = tuple(row if row.guid else replace(row, guid=str(uuid4())) for row in bindings)
         if not dry_run:
             try:
-                await operations.execute(ChangeBindings(with_guids, expected=seen))
+                await operations.execute(ChangeBindings(with_guids, expected=expected_bindings))
             except PreconditionFailed:
                 raise Overtaken from None
         return _response_out(wishes, with_guids, versions)
@@ -343,9 +343,9 @@ async def _check_schema(operations: Operations, wish: AssociationRequest) -> Non
 
 
 def _response_out(
-    wishes: ResourceRequest, made: tuple[Binding, ...], versions: dict[str, api.SubjectVersionBody]
+    wishes: ResourceRequest, bindings: tuple[Binding, ...], versions: dict[str, api.SubjectVersionBody]
 ) -> api.AssociationResponse:
-    infos = [replace(info_out(row), schema=versions.get(row.role)) for row in made]
+    infos = [replace(info_out(row), schema=versions.get(row.role)) for row in bindings]
     return api.AssociationResponse(wishes.resource, wishes.cluster, wishes.resource_id, TOPIC, infos)
 
 
@@ -362,8 +362,8 @@ async def end_associations(
     access = operations.registry.access
 
     async def attempt(state: State) -> None:
-        found = find_by_resource_id(state, resource_id, wanted.resource_type)
-        rows = [row for row in found if wanted.matches_binding(row) and access.can_read(row.subject)]
+        bindings = find_by_resource_id(state, resource_id, wanted.resource_type)
+        rows = [row for row in bindings if wanted.matches_binding(row) and access.can_read(row.subject)]
         if not rows:
             raise AssociationNotFound(resource_id)
         for row in rows:
@@ -381,20 +381,20 @@ async def end_associations(
             await _hard_delete_subject(operations, state, subject)
         left = [row for row in rows if row.subject not in owned]
         if left:
-            seen = queries.bindings_around(state, left)
-            await operations.execute(ChangeBindings((), tuple(row.key for row in left), seen))
+            expected_bindings = queries.bindings_around(state, left)
+            await operations.execute(ChangeBindings((), tuple(row.key for row in left), expected_bindings))
 
     await retry_when_overtaken(operations.registry, attempt)
 
 
 async def _hard_delete_subject(operations: Operations, state: State, subject: SubjectKey) -> None:
     """Delete a subject for good; its bindings end with it."""
-    seen = queries.bindings_of(state, [subject])
+    bindings = queries.bindings_of(state, [subject])
     rows = queries.list_versions(state.find_subject(subject), queries.ACTIVE_OR_SOFT_DELETED)
     if any(row.state is VersionState.ACTIVE for row in rows):
-        await operations.execute(DeleteSubject(subject, DeleteMode.SOFT, seen))
+        await operations.execute(DeleteSubject(subject, DeleteMode.SOFT, bindings))
     if rows:
-        await operations.execute(DeleteSubject(subject, DeleteMode.HARD, seen))
+        await operations.execute(DeleteSubject(subject, DeleteMode.HARD, bindings))
 
 
 def _require_unreferenced(state: State, subject: SubjectKey) -> None:

@@ -53,11 +53,11 @@ R = TypeVar("R")
 
 async def apply_import(operations: Operations, request: api.ImportRequest) -> api.ImportResponse:
     """Import what a request holds; what is refused is in the answer. Raises `StoreError`."""
-    found = [row async for row in _import_versions(operations, request.versions)]
-    found += await _import_keys(operations, request)
-    found += [row async for row in _import_associations(operations, request.associations)]
-    found += await _import_exporters(operations, request.exporters)
-    return api.ImportResponse(found)
+    refusals = [row async for row in _import_versions(operations, request.versions)]
+    refusals += await _import_keys(operations, request)
+    refusals += [row async for row in _import_associations(operations, request.associations)]
+    refusals += await _import_exporters(operations, request.exporters)
+    return api.ImportResponse(refusals)
 
 
 def _refusal_out(operations: Operations, kind: str, name: str, number: int, error: SteleError) -> api.ImportRefusal:
@@ -137,16 +137,16 @@ async def _import_keys(operations: Operations, request: api.ImportRequest) -> li
 
     def change(items: Items) -> tuple[Changes, list[api.ImportRefusal]]:
         after = dict(items)
-        found: list[api.ImportRefusal] = []
+        refusals: list[api.ImportRefusal] = []
         for kek in request.keks:
-            found += _collect_refusal(
+            refusals += _collect_refusal(
                 operations, "kek", kek.name, 0, partial(_import_kek, operations, state, after, kek)
             )
         for dek in request.deks:
-            found += _collect_refusal(
+            refusals += _collect_refusal(
                 operations, "dek", dek.subject, dek.version, partial(_import_dek, operations, state, after, dek)
             )
-        return {key: data for key, data in after.items() if items.get(key) != data}, found
+        return {key: data for key, data in after.items() if items.get(key) != data}, refusals
 
     return await keys.edit_keys(operations, change)
 
@@ -169,14 +169,14 @@ def _import_kek(
     space = parse_context(row.context)
     _require_import_mode(state, SettingsLevel(space))
     key = keys.make_kek_key(space, row.name)
-    asked = CreateKekRequest(row.name, row.kms_type, row.kms_key_id, row.kms_props, row.doc, row.shared, row.deleted)
-    kek = keys.kek_in(asked, current_millis() if row.ts is None else row.ts)
+    request = CreateKekRequest(row.name, row.kms_type, row.kms_key_id, row.kms_props, row.doc, row.shared, row.deleted)
+    kek = keys.kek_in(request, current_millis() if row.ts is None else row.ts)
     if key in items:
         known = keys.read_kek(items, key, deleted=True)
         if (known.kms_type, known.key_id) != (kek.kms_type, kek.key_id):
             raise KeyExists(row.name)
-        kept = restore_hidden(kek.properties, known.properties, keys.hidden_properties(known))
-        kek = replace(kek, properties=kept, ts=known.ts if row.ts is None else row.ts)
+        properties = restore_hidden(kek.properties, known.properties, keys.hidden_properties(known))
+        kek = replace(kek, properties=properties, ts=known.ts if row.ts is None else row.ts)
     else:
         keys.require_room(items, key.kind, operations.registry.limits.keys)
     items[key] = msgspec.json.encode(kek)
@@ -253,12 +253,12 @@ async def _import_exporters(operations: Operations, rows: Sequence[api.ImportedE
 
     def change(items: Items) -> tuple[Changes, list[api.ImportRefusal]]:
         after = dict(items)
-        found: list[api.ImportRefusal] = []
+        refusals: list[api.ImportRefusal] = []
         for row in rows:
-            found += _collect_refusal(
+            refusals += _collect_refusal(
                 operations, "exporter", row.name, 0, partial(_import_exporter, operations, state, after, row)
             )
-        return {key: data for key, data in after.items() if items.get(key) != data}, found
+        return {key: data for key, data in after.items() if items.get(key) != data}, refusals
 
     return await operations.edit_items(EXPORTERS, change)
 
@@ -275,8 +275,8 @@ def _import_exporter(
     key = (row.name,)
     others = {name: data for name, data in items.items() if name != key}
     before = read_exporter(items, row.name) if key in items else StoredExporter(row.name)
-    asked: dict[str, Any] = {name: getattr(row, name) for name in ExporterChange.__struct_fields__}
-    asked["config"] = restore_hidden(row.config, before.config)
+    members: dict[str, Any] = {name: getattr(row, name) for name in ExporterChange.__struct_fields__}
+    members["config"] = restore_hidden(row.config, before.config)
     at = (before.ts or current_millis()) if row.ts is None else row.ts
-    _, made = add_exporter(others, ExporterChange(**asked), at, make_owner())
-    items[key] = msgspec.json.encode(replace(made, state=ExporterState.PAUSED))
+    _, exporter = add_exporter(others, ExporterChange(**members), at, make_owner())
+    items[key] = msgspec.json.encode(replace(exporter, state=ExporterState.PAUSED))

@@ -144,8 +144,8 @@ def read_dek(items: Items, key: DekKey, *, deleted: bool) -> StoredDek:
 def list_deks(items: Items, like: DekKey, *, deleted: bool) -> list[tuple[DekKey, StoredDek]]:
     """All versions of a DEK, ascending; the version of like does not matter."""
     keys = (DekKey(*key) for key in items if key[0] == like.kind and key[:-1] == like[:-1])
-    found = [(key, msgspec.json.decode(items[key], type=StoredDek)) for key in keys]
-    return sorted((row for row in found if deleted or not row[1].deleted), key=lambda row: int(row[0].version))
+    versions = [(key, msgspec.json.decode(items[key], type=StoredDek)) for key in keys]
+    return sorted((row for row in versions if deleted or not row[1].deleted), key=lambda row: int(row[0].version))
 
 
 def find_dek(items: Items, like: DekKey, version: int | None, *, deleted: bool) -> tuple[DekKey, StoredDek]:
@@ -153,17 +153,17 @@ def find_dek(items: Items, like: DekKey, version: int | None, *, deleted: bool) 
     if version is not None:
         key = like._replace(version=str(version))
         return key, read_dek(items, key, deleted=deleted)
-    found = list_deks(items, like, deleted=deleted)
-    if not found:
+    versions = list_deks(items, like, deleted=deleted)
+    if not versions:
         raise KeyNotFound(qualify_subject(like.owner))
-    return found[-1]
+    return versions[-1]
 
 
 def list_wrapped_deks(items: Items, key: KekKey, *, deleted: bool) -> list[DekKey]:
     """The DEKs a KEK wraps, sorted."""
     rows = ((DekKey(*name), data) for name, data in items.items() if name[:2] == ("dek", key.name))
-    found = [(name, msgspec.json.decode(data, type=StoredDek)) for name, data in rows]
-    return sorted(n for n, dek in found if dek.kek_space == key.space and (deleted or not dek.deleted))
+    deks = [(name, msgspec.json.decode(data, type=StoredDek)) for name, data in rows]
+    return sorted(n for n, dek in deks if dek.kek_space == key.space and (deleted or not dek.deleted))
 
 
 def list_kek_names(items: Items, space: str, prefixes: list[str], *, deleted: bool) -> list[str]:
@@ -174,8 +174,8 @@ def list_kek_names(items: Items, space: str, prefixes: list[str], *, deleted: bo
     names = set()
     for key in (DekKey(*key) for key in items if key[0] == "dek"):
         dek = read_dek(items, key, deleted=True)
-        shown = qualify_subject(key.owner)
-        if dek.kek_space == space and (deleted or not dek.deleted) and any(map(shown.startswith, prefixes)):
+        subject = qualify_subject(key.owner)
+        if dek.kek_space == space and (deleted or not dek.deleted) and any(map(subject.startswith, prefixes)):
             names.add(key.kek)
     return sorted(names)
 
@@ -411,13 +411,13 @@ async def store_dek(
         items = collections.items_in(operations.registry, state, COLLECTION)
         home, kek = find_kek(items, kek_key, deleted=bool(request.deleted))
         before = items.get(key)
-        seen = (items[home], before)
+        expected_items = (items[home], before)
         _require_new(before, key, kek, request, rewrap=rewrap)
         material, raw = await _make_material(key, home, kek, before, request)
         dek = StoredDek(home.space, material, current_millis(), bool(request.deleted))
 
         def change(items: Items) -> tuple[Changes, None]:
-            if (items.get(home), items.get(key)) != seen:
+            if (items.get(home), items.get(key)) != expected_items:
                 raise _KeysChanged
             if key not in items:
                 require_room(items, key.kind, operations.registry.limits.keys)

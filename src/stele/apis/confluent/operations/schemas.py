@@ -155,22 +155,24 @@ class Operations:
         Raises `Forbidden` unless the caller may do that with it.
         """
         state = await self.registry.fresh_state()
-        found = _resolve_alias(state, segment, context)
-        self.registry.access.require(operation, subject_resource(found.key))
-        return state, found
+        subject_ref = _resolve_alias(state, segment, context)
+        self.registry.access.require(operation, subject_resource(subject_ref.key))
+        return state, subject_ref
 
-    def resolve_across_contexts(self, state: State, asked: SubjectRef, lives: frozenset[VersionState]) -> SubjectKey:
+    def resolve_across_contexts(
+        self, state: State, requested: SubjectRef, lives: frozenset[VersionState]
+    ) -> SubjectKey:
         """The key asked for; for a bare name the default context does not have, the same name in another one.
 
         Subjects that the caller may not read are passed over.
         """
-        if asked.is_qualified or has_versions(state, asked.key, lives):
-            return asked.key
-        for space in _other_namespaces(state, asked.key.namespace):
-            key = SubjectKey(space, asked.key.name)
+        if requested.is_qualified or has_versions(state, requested.key, lives):
+            return requested.key
+        for space in _other_namespaces(state, requested.key.namespace):
+            key = SubjectKey(space, requested.key.name)
             if has_versions(state, key, lives) and self.registry.access.can_read(key):
                 return key
-        return asked.key
+        return requested.key
 
     async def find_version(self, segment: str, number: str, context: str, *, deleted: bool) -> tuple[State, Version]:
         """The version a path means. Raises `SubjectNotFound`, `VersionNotFound`, `InvalidVersion`."""
@@ -178,9 +180,9 @@ class Operations:
 
         def look(state: State) -> tuple[State, Version]:
             lives = queries.ACTIVE_OR_SOFT_DELETED if deleted else queries.ACTIVE_ONLY
-            asked = _resolve_alias(state, segment, context)
-            self.registry.access.require(Operation.READ, subject_resource(asked.key))
-            key = self.resolve_across_contexts(state, asked, lives)
+            subject_ref = _resolve_alias(state, segment, context)
+            self.registry.access.require(Operation.READ, subject_resource(subject_ref.key))
+            key = self.resolve_across_contexts(state, subject_ref, lives)
             if not has_versions(state, key, lives):
                 raise SubjectNotFound(qualify_subject(key))
             return state, queries.get_version(state, key, ordinal, queries.ACTIVE_ONLY if ordinal is None else lives)
@@ -209,13 +211,13 @@ class Operations:
         return await asyncio.to_thread(fmt.render, parsed, style)
 
     def note_dependency(
-        self, asked: SubjectRef, key: SubjectKey, request: api.RegisterSchemaRequest | None = None
+        self, requested: SubjectRef, key: SubjectKey, request: api.RegisterSchemaRequest | None = None
     ) -> None:
         """Note that the answer depends on a subject alone, if that is so: no other one stood in for the one asked for.
 
         request is about a schema: one that refers to others depends on these, too.
         """
-        if key == asked.key and not (request is not None and request.references):
+        if key == requested.key and not (request is not None and request.references):
             depend_on_subject(self._scope, key)
 
     def note_names(self) -> None:
@@ -248,9 +250,9 @@ class Operations:
         if not (request.schema or "").strip():
             raise MalformedSchema("Empty schema")
         format_name = parse_schema_type(request.schema_type)
-        kept = None if normalize or is_descriptor(request) else self.profile.texts.get(format_name)
+        text_style = None if normalize or is_descriptor(request) else self.profile.texts.get(format_name)
         text = (request.schema or "").encode()
-        if kept is TextStyle.MINIFIED:
+        if text_style is TextStyle.MINIFIED:
             text = minify_json(text)
         try:
             prepared = await self.registry.parser.prepare_schema(
@@ -258,7 +260,7 @@ class Operations:
                 format_name,
                 text,
                 references,
-                form=None if kept is not None else _text_form(request, normalize=normalize, importing=importing),
+                form=None if text_style is not None else _text_form(request, normalize=normalize, importing=importing),
                 strict=not lenient,
                 checks_defaults=self.profile.checks_defaults,
                 lax_imports=True,
@@ -289,10 +291,10 @@ class Operations:
         except MalformedSchema as error:
             raise FailedLookup(str(error)) if self.profile.subject_first else error from None
         require_visible(state, key, lives)
-        found = await self.find_equivalent(state, key, draft, deleted=deleted)
-        if found is None:
+        version = await self.find_equivalent(state, key, draft, deleted=deleted)
+        if version is None:
             raise ContentNotFound
-        return found
+        return version
 
     async def find_equivalent(
         self, state: State, key: SubjectKey, draft: SchemaDraft, *, deleted: bool
@@ -335,8 +337,8 @@ class Operations:
         """
         sha = draft.document.sha
         ids = queries.schemas_with_text(state, sha, draft.document.format)
-        found = [use for schema in ids for use in list_versions_of_entry(schema) if use.subject.key == key]
-        rows = [use for use in found if use.state in lives and not use.subject.is_closed]
+        uses = [use for schema in ids for use in list_versions_of_entry(schema) if use.subject.key == key]
+        rows = [use for use in uses if use.state in lives and not use.subject.is_closed]
         others = queries.list_versions(state.find_subject(key), lives)
         if not others:
             return []
@@ -455,11 +457,11 @@ class Operations:
 
 def _resolve_alias(state: State, segment: str, context: str) -> SubjectRef:
     """The subject a segment means, or the one its alias setting sends to."""
-    asked = parse_subject(segment, context)
-    settings = state.settings_at(SettingsLevel(*asked.key))
+    subject_ref = parse_subject(segment, context)
+    settings = state.settings_at(SettingsLevel(*subject_ref.key))
     if settings is None or not settings.alias:
-        return asked
-    return SubjectRef(parse_subject_key(settings.alias, asked.key.namespace), is_qualified=True)
+        return subject_ref
+    return SubjectRef(parse_subject_key(settings.alias, subject_ref.key.namespace), is_qualified=True)
 
 
 def _same_references(draft: SchemaDraft, row: Version) -> bool:
@@ -493,19 +495,19 @@ def require_visible(state: State, key: SubjectKey, lives: frozenset[VersionState
 
 
 def find_schema_by_id(
-    state: State, gid: int, asked: SubjectRef | None, access: AccessControl
+    state: State, gid: int, subject_ref: SubjectRef | None, access: AccessControl
 ) -> tuple[SchemaEntry, Version | None]:
     """The schema an id means, and the version of the subject named that has it. Raises `ContentNotFound`.
 
     An id belongs to a context: that of the subject, else the default one. Where that does not know the id, a bare
     subject finds it in another context that has the subject. What the caller may not read is not there.
     """
-    key = asked.key if asked is not None else SubjectKey("", "")
+    key = subject_ref.key if subject_ref is not None else SubjectKey("", "")
     space = state.find_namespace(key.namespace)
-    found = None if space is None else space.schema_entries.get(gid)
-    if found is not None and access.can_read_entry(found):
-        return found, _newest_version_with(state, found, key) if access.can_read(key) else None
-    if asked is not None and key.name and not asked.is_qualified:
+    schema = None if space is None else space.schema_entries.get(gid)
+    if schema is not None and access.can_read_entry(schema):
+        return schema, _newest_version_with(state, schema, key) if access.can_read(key) else None
+    if subject_ref is not None and key.name and not subject_ref.is_qualified:
         for other in _other_namespaces(state, key.namespace):
             elsewhere = state.namespaces[other].schema_entries.get(gid)
             version = (

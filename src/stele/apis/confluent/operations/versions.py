@@ -83,7 +83,7 @@ async def _register_or_find(
     force: bool,
 ) -> T:
     """As `register_schema`. Raises `PreconditionFailed` when the same schema was registered meanwhile."""
-    seen = state.seq
+    compared_seq = state.seq
     retagged = apply_tag_changes(request, queries.latest_version(state.find_subject(key)))
     operations.registry.access.require_references(state, references_in(retagged.references, key.namespace))
     _require_shareable_references(state, key, retagged)
@@ -97,23 +97,23 @@ async def _register_or_find(
             raise operations.refuse_change(state, key, findings, None)
 
     def command(state: State) -> RegisterSchema:
-        asked = apply_tag_changes(request, queries.latest_version(state.find_subject(key)))
+        tagged_request = apply_tag_changes(request, queries.latest_version(state.find_subject(key)))
         bare = RegisterSchema(
             key=key,
             document=draft.document if draft is not None else None,
             ruleset=operations.profile.rulesets.get(draft.document.format, "") if draft is not None else "",
             references=draft.attachments.references if draft is not None else (),
-            metadata=asked.metadata,
-            rule_set=rule_set_in(asked.rule_set),
-            equality=Equality.NEVER if asked.version == LATEST else Equality.IDENTITY,
-            compared_seq=seen if draft is not None else None,
+            metadata=tagged_request.metadata,
+            rule_set=rule_set_in(tagged_request.rule_set),
+            equality=Equality.NEVER if tagged_request.version == LATEST else Equality.IDENTITY,
+            compared_seq=compared_seq if draft is not None else None,
             check=CompatibilityCheck.SKIP if force else CompatibilityCheck.POLICY,
-            version_number=asked.version if (asked.version or 0) > 0 else None,
-            schema_id=asked.id if asked.id is not None and asked.id >= 0 else None,
+            version_number=tagged_request.version if (tagged_request.version or 0) > 0 else None,
+            schema_id=tagged_request.id if tagged_request.id is not None and tagged_request.id >= 0 else None,
         )
         return (
             with_version_number(state, bare)
-            if asked.version or asked is not request
+            if tagged_request.version or tagged_request is not request
             else refresh_version_hint(state, bare)
         )
 
@@ -244,10 +244,10 @@ async def delete_subject(
     """
 
     def decide(state: State) -> Command:
-        seen = queries.bindings_of(state, [subject])
-        if _associations(seen) and queries.latest_version(state.find_subject(subject)) is not None:
+        bindings = queries.bindings_of(state, [subject])
+        if _associations(bindings) and queries.latest_version(state.find_subject(subject)) is not None:
             raise SubjectTaken(qualify_subject(subject))
-        return DeleteSubject(subject, mode, seen)
+        return DeleteSubject(subject, mode, bindings)
 
     return await _delete(operations, subject, decide)
 
@@ -267,14 +267,14 @@ async def delete_version(
     """
 
     def decide(state: State) -> Command:
-        seen = queries.bindings_of(state, [subject])
+        bindings = queries.bindings_of(state, [subject])
         active = queries.list_versions(state.find_subject(subject))
-        associations = _associations(seen)
+        associations = _associations(bindings)
         is_last = len(active) == 1 and number in (None, active[0].version_number)
         if associations and is_last and mode is DeleteMode.SOFT:
             is_owned = any(row.lifecycle == STRONG for row in associations)
             raise SubjectOwned(qualify_subject(subject)) if is_owned else NoActiveVersion(qualify_subject(subject))
-        return DeleteVersion(subject, number, mode, seen)
+        return DeleteVersion(subject, number, mode, bindings)
 
     return await _delete(operations, subject, decide)
 

@@ -92,9 +92,9 @@ async def list_associations_of_subject(
     # GET /associations/subjects/{subject}
     """The associations of a subject."""
     state = await operations.registry.fresh_state()
-    found = queries.bindings_of(state, [parse_subject_key(subject, context)])
+    bindings = queries.bindings_of(state, [parse_subject_key(subject, context)])
     return _slice_associations(
-        operations, list(found), _parse_filter(resource_type, association_types, lifecycle), offset, limit
+        operations, list(bindings), _parse_filter(resource_type, association_types, lifecycle), offset, limit
     )
 
 
@@ -112,10 +112,10 @@ async def list_associations_of_resource(
     # GET /associations/resources/{resourceId}
     """The associations of a resource by its id."""
     wanted = _parse_filter(resource_type, association_types, lifecycle)
-    found = words.find_by_resource_id(
+    bindings = words.find_by_resource_id(
         await operations.registry.fresh_state(), decode_segment(resource_id), wanted.resource_type
     )
-    return _slice_associations(operations, found, wanted, offset, limit)
+    return _slice_associations(operations, bindings, wanted, offset, limit)
 
 
 @get(
@@ -136,11 +136,11 @@ async def list_associations_of_name(
 ) -> list[api.Association]:
     # GET /associations/resources/{resourceNamespace}/{resourceName}
     """The associations of a resource by its name, of a whole namespace, or of a name in all of them."""
-    found = words.find_by_name(
+    bindings = words.find_by_name(
         await operations.registry.fresh_state(), decode_segment(resource_namespace), decode_segment(resource_name)
     )
     return _slice_associations(
-        operations, found, _parse_filter(resource_type, association_types, lifecycle), offset, limit
+        operations, bindings, _parse_filter(resource_type, association_types, lifecycle), offset, limit
     )
 
 
@@ -180,11 +180,11 @@ async def create_or_update(
     # PUT /associations/resources/{resourceId}
     """Associate a resource with subjects, and register their schemas; or change what is there."""
     body = await read_first_value(request, api.AssociationCreateOrUpdateRequest)
-    asked = decode_segment(resource_id)
-    if body.resource_id not in (None, asked):
+    path_id = decode_segment(resource_id)
+    if body.resource_id not in (None, path_id):
         raise InvalidAssociation("resourceId", "does not match the resource id of the path")
     dry = is_true(dry_run)
-    wishes = parse_request(replace(body, resource_id=asked), _choose_context(context, in_context), dry_run=dry)
+    wishes = parse_request(replace(body, resource_id=path_id), _choose_context(context, in_context), dry_run=dry)
     return await make_associations(operations, wishes, create=False, dry_run=dry)
 
 
@@ -264,13 +264,13 @@ async def get_batch(
         try:
             wanted = _parse_filter(row.resource_type or "", row.association_types, row.lifecycle or "")
             if row.resource_id:
-                found = words.find_by_resource_id(state, row.resource_id, wanted.resource_type)
+                bindings = words.find_by_resource_id(state, row.resource_id, wanted.resource_type)
             elif row.resource_name and row.resource_namespace:
-                found = words.find_by_name(state, row.resource_namespace, row.resource_name)
+                bindings = words.find_by_name(state, row.resource_namespace, row.resource_name)
             else:
                 raise InvalidAssociation("resourceId", "cannot be null or empty")
-            shown = [binding for binding in found if is_shown(binding.subject)]
-            results.append(api.AssociationResult(result=_resource_out(shown, wanted)))
+            visible = [binding for binding in bindings if is_shown(binding.subject)]
+            results.append(api.AssociationResult(result=_resource_out(visible, wanted)))
         except SteleError as error:
             results.append(api.AssociationResult(error=_error_out(operations, error, "")))
     return api.AssociationBatchResponse(results)
@@ -292,11 +292,11 @@ def _parse_filter(resource_type: str, roles: list[str] | None, lifecycle: str) -
 
 
 def _slice_associations(
-    operations: Operations, found: list[Binding], wanted: AssociationFilter, offset: str, limit: str
+    operations: Operations, bindings: list[Binding], wanted: AssociationFilter, offset: str, limit: str
 ) -> list[api.Association]:
     is_shown = operations.registry.access.make_filter(Operation.READ)
-    shown = [row for row in found if is_shown(row.subject)]
-    return slice_page(list_out(shown, wanted), offset, limit, operations.options.max_schemas)
+    visible = [row for row in bindings if is_shown(row.subject)]
+    return slice_page(list_out(visible, wanted), offset, limit, operations.options.max_schemas)
 
 
 async def _apply_steps(
@@ -305,7 +305,7 @@ async def _apply_steps(
     """The steps of one request of a batch, one after the other; a refused one ends them."""
     if not row.associations:
         raise InvalidAssociation("associations", "cannot be null or empty")
-    made: list[api.AssociationInfo] = []
+    associations: list[api.AssociationInfo] = []
     for step in row.associations:
         if step.op_type not in {"CREATE", "UPSERT", "DELETE"}:
             raise InvalidAssociation("opType", "must be one of CREATE, UPSERT, DELETE")
@@ -322,15 +322,19 @@ async def _apply_steps(
         )
         wishes = parse_request(one, context, dry_run=dry_run)
         answer = await make_associations(operations, wishes, create=step.op_type == "CREATE", dry_run=dry_run)
-        made.extend(answer.associations)
+        associations.extend(answer.associations)
     return api.AssociationResponse(
-        row.resource_name or "", row.resource_namespace or "", row.resource_id or "", row.resource_type or TOPIC, made
+        row.resource_name or "",
+        row.resource_namespace or "",
+        row.resource_id or "",
+        row.resource_type or TOPIC,
+        associations,
     )
 
 
-def _resource_out(found: list[Binding], wanted: AssociationFilter) -> api.AssociationResponse:
+def _resource_out(bindings: list[Binding], wanted: AssociationFilter) -> api.AssociationResponse:
     """The associations of one resource as a result of a batch; those of several have no common name."""
-    rows = [row for row in sorted(found, key=lambda row: row.key) if wanted.matches_binding(row)]
+    rows = [row for row in sorted(bindings, key=lambda row: row.key) if wanted.matches_binding(row)]
     infos = [words.info_out(row) for row in rows]
     if len({(row.cluster, row.resource, row.resource_id) for row in rows}) != 1:
         return api.AssociationResponse(associations=infos)

@@ -40,8 +40,8 @@ async def create_exporter(operations: InjectedOperations, request: Request[Any, 
     # POST /exporters
     """Define an exporter."""
     body = await read_first_value(request, api.ExporterRequest)
-    made = await definitions.create_exporter(operations.registry, translate.read_change(body), VIA)
-    return api.ExporterName(made.name)
+    exporter = await definitions.create_exporter(operations.registry, translate.read_change(body), VIA)
+    return api.ExporterName(exporter.name)
 
 
 @get(_EXPORTER, **READ, opt=access(Operation.MANAGE_EXPORTERS, Place.REGISTRY))
@@ -58,16 +58,16 @@ async def update_exporter(
     # PUT /exporters/{name}
     """Change an exporter."""
     wanted = translate.read_change(await read_first_value(request, api.ExporterRequest))
-    made = await definitions.update_exporter(operations.registry, decode_segment(name), wanted, VIA)
-    return api.ExporterName(made.name)
+    exporter = await definitions.update_exporter(operations.registry, decode_segment(name), wanted, VIA)
+    return api.ExporterName(exporter.name)
 
 
 @delete(_EXPORTER, **WRITE, opt=access(Operation.MANAGE_EXPORTERS, Place.REGISTRY))
 async def delete_exporter(operations: InjectedOperations, name: _Name) -> api.ExporterName:
     # DELETE /exporters/{name}
     """Remove an exporter; what it copied stays where it is."""
-    gone = await definitions.delete_exporter(operations.registry, decode_segment(name), VIA)
-    return api.ExporterName(gone.name)
+    exporter = await definitions.delete_exporter(operations.registry, decode_segment(name), VIA)
+    return api.ExporterName(exporter.name)
 
 
 @get(f"{_EXPORTER}/status", **READ, opt=access(Operation.MANAGE_EXPORTERS, Place.REGISTRY))
@@ -100,32 +100,32 @@ async def update_exporter_config(
     inner = body.get("config")
     config = inner if isinstance(inner, dict) else {k: v for k, v in body.items() if isinstance(v, str)}
     wanted = ExporterChange(config=config)
-    made = await definitions.update_exporter(operations.registry, decode_segment(name), wanted, VIA)
-    return api.ExporterName(made.name)
+    exporter = await definitions.update_exporter(operations.registry, decode_segment(name), wanted, VIA)
+    return api.ExporterName(exporter.name)
 
 
 @put(f"{_EXPORTER}/pause", **WRITE, opt=access(Operation.MANAGE_EXPORTERS, Place.REGISTRY))
 async def pause_exporter(operations: InjectedOperations, name: _Name) -> api.ExporterName:
     # PUT /exporters/{name}/pause
     """Let an exporter rest; it goes on from there when it is resumed."""
-    made = await stored.pause_exporter(operations.registry, decode_segment(name), VIA)
-    return api.ExporterName(made.name)
+    exporter = await stored.pause_exporter(operations.registry, decode_segment(name), VIA)
+    return api.ExporterName(exporter.name)
 
 
 @put(f"{_EXPORTER}/resume", **WRITE, opt=access(Operation.MANAGE_EXPORTERS, Place.REGISTRY))
 async def resume_exporter(operations: InjectedOperations, name: _Name) -> api.ExporterName:
     # PUT /exporters/{name}/resume
     """Let an exporter run on, also one that an error stopped."""
-    made = await stored.resume_exporter(operations.registry, decode_segment(name), VIA)
-    return api.ExporterName(made.name)
+    exporter = await stored.resume_exporter(operations.registry, decode_segment(name), VIA)
+    return api.ExporterName(exporter.name)
 
 
 @put(f"{_EXPORTER}/reset", **WRITE, opt=access(Operation.MANAGE_EXPORTERS, Place.REGISTRY))
 async def reset_exporter(operations: InjectedOperations, name: _Name) -> api.ExporterName:
     # PUT /exporters/{name}/reset
     """Set an exporter back to the beginning."""
-    made = await stored.reset_exporter(operations.registry, decode_segment(name), VIA)
-    return api.ExporterName(made.name)
+    exporter = await stored.reset_exporter(operations.registry, decode_segment(name), VIA)
+    return api.ExporterName(exporter.name)
 
 
 ROUTES = [

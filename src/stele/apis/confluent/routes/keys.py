@@ -100,8 +100,8 @@ async def list_keks(
     space = parse_context(context or in_context)
     names = keys.list_kek_names(items, space, subject_prefix or [], deleted=is_true(deleted))
     access = operations.registry.access
-    shown = [name for name in names if access.allows(Operation.READ_KEYS, key_resource(name))]
-    return slice_page(shown, offset, limit, operations.options.max_items)
+    visible_names = [name for name in names if access.allows(Operation.READ_KEYS, key_resource(name))]
+    return slice_page(visible_names, offset, limit, operations.options.max_items)
 
 
 @post(
@@ -334,9 +334,10 @@ async def delete_dek(
     # DELETE /dek-registry/v1/keks/{name}/deks/{subject}
     """Delete all versions of a DEK: first softly, then for good."""
     _, like = await _locate_dek(operations, name, subject, context, algorithm, deleted=True)
-    gone = is_true(permanent)
+    is_permanent = is_true(permanent)
     await _change_keys(
-        operations, lambda items: keys.delete_deks(_all_versions(items, like), permanent=gone, now=current_millis())
+        operations,
+        lambda items: keys.delete_deks(_all_versions(items, like), permanent=is_permanent, now=current_millis()),
     )
 
 
@@ -352,11 +353,13 @@ async def delete_dek_version(
 ) -> None:
     # DELETE /dek-registry/v1/keks/{name}/deks/{subject}/versions/{version}
     """Delete a version of a DEK: first softly, then for good."""
-    number, gone = parse_version(version), is_true(permanent)
+    number, is_permanent = parse_version(version), is_true(permanent)
     _, like = await _locate_dek(operations, name, subject, context, algorithm, deleted=True)
     await _change_keys(
         operations,
-        lambda items: keys.delete_deks(_single_version(items, like, number), permanent=gone, now=current_millis()),
+        lambda items: keys.delete_deks(
+            _single_version(items, like, number), permanent=is_permanent, now=current_millis()
+        ),
     )
 
 

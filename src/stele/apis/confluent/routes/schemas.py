@@ -82,7 +82,7 @@ async def list_schemas(
     known = lists.list_aliases(state, access.make_filter()) if is_true(aliases) else {}
     bindings = lists.list_bindings_by_subject(state) if wanted is not None else {}
     page = parse_page(offset, limit, operations.options.max_schemas)
-    asked = lists.VersionFilter(is_true(deleted), is_true(latest_only), rule_type)
+    version_filter = lists.VersionFilter(is_true(deleted), is_true(latest_only), rule_type)
 
     def select_bindings(subject: SubjectKey) -> list[Binding] | None:
         return [] if wanted is None else wanted.select_bindings(bindings.get(subject, []))
@@ -92,11 +92,11 @@ async def list_schemas(
             row
             async for one in slices.iterate(await lists.list_subjects(slices, state, prefix))
             if can_read(one.key) and select_bindings(one.key) is not None
-            for row in lists.list_versions_of_subject(one, asked)
+            for row in lists.list_versions_of_subject(one, version_filter)
         ]
 
     associated = (resource_type, tuple(association_types or ()), tuple(lifecycles or ()))
-    rows = await operations.lists.find_versions(state, (prefix, asked, associated, access.view_key), make_list)
+    rows = await operations.lists.find_versions(state, (prefix, version_filter, associated, access.view_key), make_list)
     style = operations.rendering_options()
     return [
         lists.extend_schema(
@@ -132,12 +132,12 @@ async def get_schema(
     state, schema, version = await _find_schema(operations, gid, subject, context)
     text = await operations.render_schema(state, schema, format)
     style = operations.rendering_options(reference_format=reference_format, find_tags=find_tags)
-    shown = schema_out(state, schema, style, text=text, version=version)
+    response = schema_out(state, schema, style, text=text, version=version)
     if is_true(fetch_max_id):
-        shown = replace(shown, max_id=state.namespaces[schema.namespace].highest_schema_id)
+        response = replace(response, max_id=state.namespaces[schema.namespace].highest_schema_id)
     if is_true(include_subjects) and operations.profile.lists_subjects_of_id:
-        shown = replace(shown, subjects=lists.list_users_of_schema(state, schema, operations.registry.access))
-    return shown
+        response = replace(response, subjects=lists.list_users_of_schema(state, schema, operations.registry.access))
+    return response
 
 
 @get(with_context_prefix("/schemas/ids/{id:str}/schema"), **READ, opt=access(Operation.READ, Place.INSIDE))
@@ -184,8 +184,8 @@ async def list_versions_of_id(
     # GET /schemas/ids/{id}/versions
     """Versions that have the schema."""
     rows = await _list_versions_of_schema(operations, gid, subject, context, deleted)
-    shown = slice_page(rows, offset, limit, operations.options.max_items)
-    return [api.SubjectVersion(qualify_subject(row.subject.key), row.version_number) for row in shown]
+    page = slice_page(rows, offset, limit, operations.options.max_items)
+    return [api.SubjectVersion(qualify_subject(row.subject.key), row.version_number) for row in page]
 
 
 @get("/schemas/guids/{guid:str}", **READ, opt=access(Operation.READ, Place.INSIDE))
@@ -201,10 +201,10 @@ async def get_schema_by_guid(
 
     def look(state: State) -> tuple[State, SchemaEntry]:
         rows = operations.guids.find_schemas(state, _parse_guid(guid))
-        found = next(filter(registry.access.can_read_entry, rows), None)
-        if found is None:
+        schema = next(filter(registry.access.can_read_entry, rows), None)
+        if schema is None:
             raise ContentNotFound(guid)
-        return state, found
+        return state, schema
 
     state, schema = await registry.read_or_catch_up(look)
     return schema_out(
@@ -218,10 +218,10 @@ async def list_ids_of_guid(operations: InjectedOperations, guid: Guid) -> list[a
     """The ids of a schema in every context that has it."""
     registry = operations.registry
     await operations.guids.hash_new_entries(await registry.fresh_state(), registry.time_slices)
-    found = operations.guids.find_schemas(await registry.fresh_state(), _parse_guid(guid))
+    schemas = operations.guids.find_schemas(await registry.fresh_state(), _parse_guid(guid))
     return [
         api.ContextId(context_name(schema.namespace), schema.schema_id)
-        for schema in found
+        for schema in schemas
         if registry.access.can_read_entry(schema)
     ]
 
@@ -248,9 +248,9 @@ def _parse_scope(subject: str, context: str) -> SubjectRef | None:
 async def _find_schema(
     operations: Operations, gid: str, subject: str, context: str
 ) -> tuple[State, SchemaEntry, Version | None]:
-    number, asked = _parse_schema_id(gid), _parse_scope(subject, context)
+    number, subject_ref = _parse_schema_id(gid), _parse_scope(subject, context)
     return await operations.registry.read_or_catch_up(
-        lambda state: (state, *find_schema_by_id(state, number, asked, operations.registry.access))
+        lambda state: (state, *find_schema_by_id(state, number, subject_ref, operations.registry.access))
     )
 
 

@@ -164,10 +164,10 @@ async def delete_acls(operations: InjectedOperations, request: Request[Any, Any,
     entries = await read_stored_body(operations, request, list[Acl])
 
     def change(items: Items) -> tuple[Changes, list[Acl]]:
-        gone = [entry for entry in entries if entry.key in items]
-        changes: Changes = {entry.key: None for entry in gone}
+        deleted_entries = [entry for entry in entries if entry.key in items]
+        changes: Changes = {entry.key: None for entry in deleted_entries}
         require_way_back(operations.registry, COLLECTION, items, changes)
-        return changes, gone
+        return changes, deleted_entries
 
     return await operations.edit_items(COLLECTION, change)
 

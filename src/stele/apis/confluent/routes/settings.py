@@ -55,10 +55,10 @@ async def get_config(
     state = await operations.registry.fresh_state()
     if is_true(default_to_global):
         return words.config_out(queries.settings_for(state, level), words.find_effective_policy(state, level))
-    found = _find_config(state, level)
-    if found is None:
+    config = _find_config(state, level)
+    if config is None:
         raise SettingNotFound(level_name(level), "compatibility")
-    return found
+    return config
 
 
 @put(_CONFIG, operation_class=openapi_body(api.ConfigUpdateRequest), **WRITE, opt=access(Operation.CHANGE_POLICY))
@@ -173,17 +173,17 @@ async def delete_mode(
 async def get_settings_of_levels(operations: InjectedOperations, request: Request[Any, Any, Any]) -> list[LevelConfig]:
     # POST /config:batchGet
     """The settings and modes that `GET /config/…` and `GET /mode/…` show of many levels, in their order."""
-    asked = (await read_first_value(request, LevelConfigsRequest)).levels
-    if len(asked) > (most := operations.options.max_schemas):
-        raise TooLarge(f"the request names {len(asked)} levels, more than {most}")
+    names = (await read_first_value(request, LevelConfigsRequest)).levels
+    if len(names) > (most := operations.options.max_schemas):
+        raise TooLarge(f"the request names {len(names)} levels, more than {most}")
     state = await operations.registry.fresh_state()
-    found = []
-    async for name in operations.registry.time_slices.iterate(asked):
+    configs = []
+    async for name in operations.registry.time_slices.iterate(names):
         level = parse_level(name)
         operations.registry.access.require(Operation.READ, level_resource(level))
         mode = _find_mode(operations, state, level)
-        found.append(LevelConfig(name, _find_config(state, level), mode.value if mode is not None else None))
-    return found
+        configs.append(LevelConfig(name, _find_config(state, level), mode.value if mode is not None else None))
+    return configs
 
 
 def _find_config(state: State, level: SettingsLevel) -> api.Config | None:

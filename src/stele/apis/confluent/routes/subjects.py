@@ -124,13 +124,13 @@ async def look_up_schema(
     # POST /subjects/{subject}
     """The version of a subject that has the schema in the body."""
     body = await read_schema_body(operations, request)
-    state, asked = await operations.resolve_subject(subject, context)
+    state, subject_ref = await operations.resolve_subject(subject, context)
     lives = queries.ACTIVE_OR_SOFT_DELETED if is_true(deleted) else queries.ACTIVE_ONLY
-    key = operations.resolve_across_contexts(state, asked, lives)
-    operations.note_dependency(asked, key, body)
-    found = await operations.look_up(state, key, body, normalize=is_true(normalize), deleted=is_true(deleted))
+    key = operations.resolve_across_contexts(state, subject_ref, lives)
+    operations.note_dependency(subject_ref, key, body)
+    version = await operations.look_up(state, key, body, normalize=is_true(normalize), deleted=is_true(deleted))
     return version_out(
-        state, found, operations.rendering_options(), await operations.render_version(state, found, format)
+        state, version, operations.rendering_options(), await operations.render_version(state, version, format)
     )
 
 
@@ -140,9 +140,9 @@ async def delete_subject(
 ) -> Response[list[int]]:
     # DELETE /subjects/{subject}
     """Delete all versions: first softly, then for good. The header Stele-Warning says where their records were seen."""
-    _, asked = await operations.resolve_subject(subject, context, Operation.DELETE)
+    _, subject_ref = await operations.resolve_subject(subject, context, Operation.DELETE)
     mode = DeleteMode.HARD if is_true(permanent) else DeleteMode.SOFT
-    numbers, headers = await versions.delete_subject(operations, asked.key, mode)
+    numbers, headers = await versions.delete_subject(operations, subject_ref.key, mode)
     return Response(list(numbers), headers=headers)
 
 
@@ -159,10 +159,10 @@ async def list_versions(
 ) -> list[int]:
     # GET /subjects/{subject}/versions
     """Version numbers, ascending."""
-    state, asked = await operations.resolve_subject(subject, context)
+    state, subject_ref = await operations.resolve_subject(subject, context)
     only, negative = is_true(deleted_only), is_true(deleted_as_negative)
     lives = queries.ACTIVE_OR_SOFT_DELETED if is_true(deleted) or only or negative else queries.ACTIVE_ONLY
-    rows = require_visible(state, asked.key, lives)
+    rows = require_visible(state, subject_ref.key, lives)
     numbers = lists.list_version_numbers(rows, deleted_only=only, as_negative=negative)
     return slice_page(numbers, offset, limit, operations.options.max_items)
 
@@ -185,8 +185,8 @@ async def register_schema(
     # POST /subjects/{subject}/versions
     """Register the schema in the body; the same schema again answers what is there."""
     body = await read_schema_body(operations, request)
-    found, asked = await operations.resolve_subject(subject, context, Operation.REGISTER)
-    operations.note_dependency(asked, asked.key, body)
+    initial_state, subject_ref = await operations.resolve_subject(subject, context, Operation.REGISTER)
+    operations.note_dependency(subject_ref, subject_ref.key, body)
     members = operations.profile.registered
 
     def make_answer(state: State, version: model.Version) -> tuple[api.RegisterSchemaResponse, model.Version | None]:
@@ -194,15 +194,21 @@ async def register_schema(
             return api.RegisterSchemaResponse(version.schema.schema_id), None
         return registration_out(state, version, operations.rendering_options()), version
 
-    shown, whole = await versions.register_schema(
-        operations, asked.key, body, make_answer, normalize=is_true(normalize), force=is_true(force), state=found
+    response, whole = await versions.register_schema(
+        operations,
+        subject_ref.key,
+        body,
+        make_answer,
+        normalize=is_true(normalize),
+        force=is_true(force),
+        state=initial_state,
     )
     if whole is None:
-        return shown
+        return response
     state = operations.registry.state
     # Who sends a descriptor gets one back: clients keep this answer, and cannot read source where they wrote none.
     text = await operations.render_version(state, whole, format or (SERIALIZED if is_descriptor(body) else ""))
-    return shown if text is None else replace(shown, schema=text)
+    return response if text is None else replace(response, schema=text)
 
 
 @get(with_context_prefix("/subjects/{subject:str}/metadata"), **READ, opt=access(Operation.READ))
@@ -217,12 +223,12 @@ async def find_by_metadata(
 ) -> api.SubjectVersionBody:
     # GET /subjects/{subject}/metadata
     """The newest version with all those metadata properties."""
-    state, asked = await operations.resolve_subject(subject, context)
+    state, subject_ref = await operations.resolve_subject(subject, context)
     lives = queries.ACTIVE_OR_SOFT_DELETED if is_true(deleted) else queries.ACTIVE_ONLY
-    rows = require_visible(state, operations.resolve_across_contexts(state, asked, lives), lives)
-    found = lists.find_version_with_properties(rows, list(zip(keys or (), values or (), strict=False)))
+    rows = require_visible(state, operations.resolve_across_contexts(state, subject_ref, lives), lives)
+    version = lists.find_version_with_properties(rows, list(zip(keys or (), values or (), strict=False)))
     return version_out(
-        state, found, operations.rendering_options(), await operations.render_version(state, found, format)
+        state, version, operations.rendering_options(), await operations.render_version(state, version, format)
     )
 
 
@@ -244,10 +250,10 @@ async def get_version(
 ) -> api.SubjectVersionBody:
     # GET /subjects/{subject}/versions/{version}
     """One version, or the latest."""
-    state, found = await operations.find_version(subject, version, context, deleted=is_true(deleted))
-    operations.note_dependency(parse_subject(subject, context), found.subject.key)
+    state, row = await operations.find_version(subject, version, context, deleted=is_true(deleted))
+    operations.note_dependency(parse_subject(subject, context), row.subject.key)
     style = operations.rendering_options(reference_format=reference_format, find_tags=find_tags)
-    return version_out(state, found, style, await operations.render_version(state, found, format))
+    return version_out(state, row, style, await operations.render_version(state, row, format))
 
 
 @get(with_context_prefix(f"{_VERSION}/schema"), **READ, opt=access(Operation.READ))
@@ -261,9 +267,9 @@ async def get_version_text(
 ) -> Response[Any]:
     # GET /subjects/{subject}/versions/{version}/schema
     """The text of one version."""
-    state, found = await operations.find_version(subject, version, context, deleted=is_true(deleted))
-    operations.note_dependency(parse_subject(subject, context), found.subject.key)
-    return text_response(await operations.render_version(state, found, format) or text_out(state, found.schema))
+    state, row = await operations.find_version(subject, version, context, deleted=is_true(deleted))
+    operations.note_dependency(parse_subject(subject, context), row.subject.key)
+    return text_response(await operations.render_version(state, row, format) or text_out(state, row.schema))
 
 
 @get(
@@ -284,8 +290,8 @@ async def list_referrers(
     """Ids of schemas that refer to a version, ascending."""
     await operations.registry.fresh_state()
     lives = queries.ACTIVE_OR_SOFT_DELETED if is_true(deleted) else queries.ACTIVE_ONLY
-    state, found = await operations.find_version(subject, version, context, deleted=is_true(deleted))
-    rows = queries.list_referrers(state, found.subject.key, found.version_number, lives)
+    state, target = await operations.find_version(subject, version, context, deleted=is_true(deleted))
+    rows = queries.list_referrers(state, target.subject.key, target.version_number, lives)
     is_shown = operations.registry.access.make_filter()
     ids = {row.schema.schema_id for row in rows if is_shown(row.subject.key)}
     return slice_page(sorted(ids), offset, limit, operations.options.max_items)
@@ -298,9 +304,9 @@ async def delete_version(
     # DELETE /subjects/{subject}/versions/{version}
     """Delete one version: first softly, then for good. The header Stele-Warning says where its records were seen."""
     ordinal = parse_version(version)
-    _, asked = await operations.resolve_subject(subject, context, Operation.DELETE)
+    _, subject_ref = await operations.resolve_subject(subject, context, Operation.DELETE)
     mode = DeleteMode.HARD if is_true(permanent) else DeleteMode.SOFT
-    numbers, headers = await versions.delete_version(operations, asked.key, ordinal, mode)
+    numbers, headers = await versions.delete_version(operations, subject_ref.key, ordinal, mode)
     return Response(numbers[0], headers=headers)
 
 
@@ -315,11 +321,11 @@ async def tag_version(
     # POST /subjects/{subject}/versions/{version}/tags
     """Register a version's text again with other tags, metadata or rules."""
     body = await read_first_value(request, api.TagSchemaRequest)
-    state, found = await operations.find_version(subject, version, context, deleted=False)
-    attachments = metadata.tag_attachments(found.schema.attachments, body)
+    state, row = await operations.find_version(subject, version, context, deleted=False)
+    attachments = metadata.tag_attachments(row.schema.attachments, body)
     command = RegisterSchema(
-        key=found.subject.key,
-        document=make_document(state.get_text(found.content), found.kind.format, found.kind.type),
+        key=row.subject.key,
+        document=make_document(state.get_text(row.content), row.kind.format, row.kind.type),
         references=attachments.references,
         metadata=attachments.metadata,
         rule_set=attachments.rule_set,
@@ -349,9 +355,9 @@ async def check_against_all(
     # POST /compatibility/subjects/{subject}/versions
     """Whether the schema in the body could be registered now."""
     body = await read_schema_body(operations, request)
-    _, asked = await operations.resolve_subject(subject, context)
-    operations.note_dependency(asked, asked.key, body)
-    return await _check_schema(operations, asked.key, body, None, normalize, verbose)
+    _, subject_ref = await operations.resolve_subject(subject, context)
+    operations.note_dependency(subject_ref, subject_ref.key, body)
+    return await _check_schema(operations, subject_ref.key, body, None, normalize, verbose)
 
 
 @post(
@@ -373,22 +379,22 @@ async def check_against_version(
     """Whether the schema in the body is compatible with one version; a subject without versions takes anything."""
     body = await read_schema_body(operations, request)
     ordinal = parse_version(version)
-    state, asked = await operations.resolve_subject(subject, context)
-    operations.note_dependency(asked, asked.key, body)
+    state, subject_ref = await operations.resolve_subject(subject, context)
+    operations.note_dependency(subject_ref, subject_ref.key, body)
     if ordinal is not None:
-        return await _check_schema(operations, asked.key, body, ordinal, normalize, verbose)
+        return await _check_schema(operations, subject_ref.key, body, ordinal, normalize, verbose)
     while True:
-        latest = _latest_number(state, asked.key)
+        latest = _latest_number(state, subject_ref.key)
         if latest is None and operations.profile.empty_subject is EmptySubject.NO_SUBJECT:
-            raise SubjectNotFound(qualify_subject(asked.key))
+            raise SubjectNotFound(qualify_subject(subject_ref.key))
         if latest is None and operations.profile.empty_subject is EmptySubject.NO_VERSION:
             raise VersionNotFound("latest")
         try:
-            return await _check_schema(operations, asked.key, body, latest, normalize, verbose)
+            return await _check_schema(operations, subject_ref.key, body, latest, normalize, verbose)
         except VersionNotFound:
             # Somebody deleted it in the meantime: then another one is the latest, or none is.
             state = await operations.registry.fresh_state()
-            if _latest_number(state, asked.key) == latest:
+            if _latest_number(state, subject_ref.key) == latest:
                 raise
 
 
@@ -406,13 +412,13 @@ async def _check_schema(
     verbose: str,
 ) -> api.CompatibilityCheckResponse:
     try:
-        found = await operations.check_compatibility(key, body, ordinal, normalize=is_true(normalize))
+        messages = await operations.check_compatibility(key, body, ordinal, normalize=is_true(normalize))
     except MalformedSchema as error:
         if not is_true(verbose) or operations.profile.is_karapace:
             raise
-        found = [malformed_schema_message(error)]
-    shown = is_true(verbose) or (operations.profile.is_karapace and found)
-    return api.CompatibilityCheckResponse(not found, found if shown else None)
+        messages = [malformed_schema_message(error)]
+    is_verbose = is_true(verbose) or (operations.profile.is_karapace and messages)
+    return api.CompatibilityCheckResponse(not messages, messages if is_verbose else None)
 
 
 @post(

@@ -132,8 +132,10 @@ async def _stream_events(
         if not page.events:
             yield ServerSentEventMessage(None, comment="nothing new", id=str(after))
         for event in page.events:
-            made = event.to_cloud_event(source)
-            yield ServerSentEventMessage(data=msgspec.json.encode(made).decode(), event=made.type, id=made.id)
+            cloud_event = event.to_cloud_event(source)
+            yield ServerSentEventMessage(
+                data=msgspec.json.encode(cloud_event).decode(), event=cloud_event.type, id=cloud_event.id
+            )
         if clock() >= deadline:
             return
 

@@ -63,10 +63,10 @@ async def read_journal(
 async def read_texts(registry: InjectedRegistry, digests: Digests = None) -> TextsAnswer:
     # GET /api/texts?sha256
     """Show registered texts by their SHA-256, as the journal names them; what was purged is left out."""
-    asked = digests or []
-    if len(asked) > MOST_TEXTS:
+    hashes = digests or []
+    if len(hashes) > MOST_TEXTS:
         raise InvalidRequest(f"at most {MOST_TEXTS} texts at once")
-    return await service.read_texts(registry, [_parse_digest(text) for text in asked])
+    return await service.read_texts(registry, [_parse_digest(text) for text in hashes])
 
 
 def _parse_digest(text: str) -> bytes:

@@ -63,8 +63,8 @@ async def create_replication(
     wanted = await read_body(request, Replication)
     if not app_state.options.public_url:
         raise InvalidRequest("this server has no public_url, which is the authority of its schemas: set it first")
-    made = await documents.create_replication(app_state.registry, wanted)
-    return Response(made, status_code=201)
+    overview = await documents.create_replication(app_state.registry, wanted)
+    return Response(overview, status_code=201)
 
 
 @get("/api/replications/{replication:str}", responses=_NOT_FOUND, opt=_READ)

@@ -90,9 +90,9 @@ async def browse_schema(
 ) -> Response[str]:
     # GET /schema-repo-browser/{subject}/id/{id}
     """Show one schema."""
-    name, asked = decode_segment(subject), decode_segment(schema_id)
-    text = (await operations.get_schema(name, asked)).decode("utf-8", "replace")
-    return _html_response(render_text(_browser_root(request), f"{name} {asked}", text))
+    name, identifier = decode_segment(subject), decode_segment(schema_id)
+    text = (await operations.get_schema(name, identifier)).decode("utf-8", "replace")
+    return _html_response(render_text(_browser_root(request), f"{name} {identifier}", text))
 
 
 @get(["/avro1124/status", "/schema-repo-admin/status", "/status"], **_TEXT, opt=NO_RIGHT_NEEDED | {VOLATILE: True})
@@ -117,11 +117,11 @@ async def get_server_config(
     # GET /schema-repo-admin/config
     """Return the operator's options of these dialects, or with defaults all, as Java properties."""
     shape = choose_media_type(request, TEXT, HTML)
-    told = _options_as_properties(operations.options)
+    properties = _options_as_properties(operations.options)
     if include_defaults.lower() != "true":
         defaults = _options_as_properties(SchemaRepoOptions())
-        told = {name: value for name, value in told.items() if defaults.get(name) != value}
-    text = format_properties("config of the server", told, time.time())
+        properties = {name: value for name, value in properties.items() if defaults.get(name) != value}
+    text = format_properties("config of the server", properties, time.time())
     if shape == HTML:
         return _html_response(render_text(_browser_root(request), "Config", text))
     return Response(text, media_type=MediaType.TEXT)

@@ -40,8 +40,8 @@ async def get_groups(operations: InjectedOperations, request: Request[Any, Any, 
     # GET /schemagroups
     """Return the groups by id."""
     operations.require_whole()
-    found = await operations.describe_groups()
-    page, headers = operations.build_page(found, Level.GROUP, "/schemagroups", list_query(request))
+    groups = await operations.describe_groups()
+    page, headers = operations.build_page(groups, Level.GROUP, "/schemagroups", list_query(request))
     return json_response(page, headers=headers)
 
 
@@ -69,8 +69,8 @@ async def _change_groups(
     written = await operations.write(
         lambda update: update.put_groups(groups, patch=patch), Level.GROUP, is_collection=True
     )
-    found = await operations.describe_groups(written)
-    return json_response(dict(operations.sort_collection(found, Level.GROUP)))
+    entities = await operations.describe_groups(written)
+    return json_response(dict(operations.sort_collection(entities, Level.GROUP)))
 
 
 @delete("/schemagroups", **DELETE, opt=access(Operation.DELETE, Place.INSIDE))
@@ -187,9 +187,9 @@ async def delete_group(operations: InjectedOperations, group: Group) -> None:
     identifier = read_group_id(group)
 
     def change(update: RequestUpdate) -> None:
-        found = update.get_group(identifier)
-        require_epoch(operations.flags.epoch, found.epoch, found.xid)
-        update.delete_group(found)
+        entity = update.get_group(identifier)
+        require_epoch(operations.flags.epoch, entity.epoch, entity.xid)
+        update.delete_group(entity)
 
     await operations.write(change)
 
@@ -203,9 +203,9 @@ async def get_schemas(operations: InjectedOperations, request: Request[Any, Any,
     """Return the schemas of a group by id."""
     operations.require_whole()
     identifier = read_group_id(group)
-    found = await operations.describe_schemas(identifier)
+    schemas = await operations.describe_schemas(identifier)
     path = f"/schemagroups/{identifier}/schemas"
-    page, headers = operations.build_page(found, Level.SCHEMA, path, list_query(request))
+    page, headers = operations.build_page(schemas, Level.SCHEMA, path, list_query(request))
     return json_response(page, headers=headers)
 
 
@@ -234,8 +234,8 @@ async def _change_schemas(
     written = await operations.write(
         lambda update: _put_schemas(update, identifier, schemas, patch=patch), Level.SCHEMA, is_collection=True
     )
-    found = await operations.describe_schemas(identifier, written)
-    return json_response(dict(operations.sort_collection(found, Level.SCHEMA)))
+    entities = await operations.describe_schemas(identifier, written)
+    return json_response(dict(operations.sort_collection(entities, Level.SCHEMA)))
 
 
 @delete(_SCHEMAS, **DELETE, opt=access(Operation.DELETE, Place.INSIDE))
@@ -247,9 +247,9 @@ async def delete_schemas(operations: InjectedOperations, request: Request[Any, A
     body = await read_optional_map(request)
 
     def change(update: RequestUpdate) -> None:
-        found = update.get_group(identifier)
+        entity = update.get_group(identifier)
         if body is None:
-            update.delete_schemas(found)
+            update.delete_schemas(entity)
             return
         for name, members in body.items():
             schema = update.find_schema(identifier, name)

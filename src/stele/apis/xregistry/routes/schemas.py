@@ -34,12 +34,12 @@ def _read_plain_id(segment: str) -> str:
 
 def _require_known_default(operations: InjectedOperations, *, takes_request: bool = False) -> str | None:
     """Return the version that the flag `setdefaultversionid` names. Raises `RegistryError`."""
-    given = operations.flags.set_default
-    if given == "":
+    version_id = operations.flags.set_default
+    if version_id == "":
         raise RegistryError("bad_defaultversionid", value="", error_detail="it names no version")
-    if given == REQUEST and not takes_request:
+    if version_id == REQUEST and not takes_request:
         raise RegistryError("bad_flag", flag="setdefaultversionid", detail="Only a POST to a schema makes one version.")
-    return given
+    return version_id
 
 
 # --- schemas
@@ -60,8 +60,8 @@ async def get_schema(operations: InjectedOperations, group: Group, schema: Schem
 
 async def _find_default_url(operations: InjectedOperations, group: str, identifier: str) -> dict[str, str]:
     _, view, schema = await operations.get_schema(group, identifier)
-    shown = view.resolve_reference(schema)
-    return {} if shown is None else {"Content-Location": version_url(view, shown, shown.default_id)}
+    target = view.resolve_reference(schema)
+    return {} if target is None else {"Content-Location": version_url(view, target, target.default_id)}
 
 
 @put(_SCHEMA, **WRITE, opt=access(Operation.REGISTER))
@@ -141,14 +141,14 @@ async def post_version(
     document: bytes | None = None
     if has_details:
         attributes = await read_object(request)
-        given = parse_value(attributes["versionid"]) if "versionid" in attributes else None
+        requested_id = parse_value(attributes["versionid"]) if "versionid" in attributes else None
     else:
         attributes, document = read_headers(request.scope["headers"]), await read_bytes(request)
-        given = attributes.get("versionid")
+        requested_id = attributes.get("versionid")
 
     def change(update: RequestUpdate) -> tuple[str, bool]:
         entity = update.make_schema(place, identifier)
-        version_id = given if given is not None else update.generate_version_id(entity)
+        version_id = requested_id if requested_id is not None else update.generate_version_id(entity)
         check_id(version_id, entity.xid, of_version=True)
         version = update.put_version(entity, version_id, attributes, patch=False, document=document, set_default=chosen)
         return version_id, version.is_new
@@ -237,9 +237,9 @@ async def get_versions(
     # GET /schemagroups/{group}/schemas/{schema}/versions
     """Return the versions of a schema by id."""
     place, identifier = read_group_id(group), _read_plain_id(schema)
-    found = await operations.describe_versions(place, identifier)
+    versions = await operations.describe_versions(place, identifier)
     path = f"/schemagroups/{place}/schemas/{identifier}/versions"
-    page, headers = operations.build_page(found, Level.VERSION, path, list_query(request))
+    page, headers = operations.build_page(versions, Level.VERSION, path, list_query(request))
     return json_response(page, headers=headers)
 
 
@@ -279,8 +279,8 @@ async def _change_versions(
         return update.put_versions(entity, versions, patch=patch, set_default=chosen)
 
     written = await operations.write(change, Level.VERSION, is_collection=True)
-    found = await operations.describe_versions(place, identifier, written)
-    return json_response(dict(operations.sort_collection(found, Level.VERSION)))
+    entities = await operations.describe_versions(place, identifier, written)
+    return json_response(dict(operations.sort_collection(entities, Level.VERSION)))
 
 
 @delete(_VERSIONS, **DELETE, opt=access(Operation.DELETE))
@@ -298,15 +298,15 @@ async def delete_versions(
     def change(update: RequestUpdate) -> None:
         entity = update.get_schema(place, identifier)
         require_own_versions(entity)
-        found = [
+        versions = [
             entity.versions[name] for name in (entity.versions if body is None else body) if name in entity.versions
         ]
-        for version in list(found):
+        for version in list(versions):
             if body is not None:
                 xid = f"{entity.xid}/versions/{version.id}"
                 check_deleted(update, body[version.id], "version", version.id, version.epoch, xid)
             update.delete_version(entity, version)
-        if found or chosen is not None:
+        if versions or chosen is not None:
             update.finish_deletion(entity, chosen)
 
     await operations.write(change)
@@ -388,11 +388,11 @@ async def delete_version(operations: InjectedOperations, group: Group, schema: S
     def change(update: RequestUpdate) -> None:
         entity = update.get_schema(place, identifier)
         require_own_versions(entity)
-        found = entity.versions.get(version_id)
-        if found is None:
+        version = entity.versions.get(version_id)
+        if version is None:
             raise RegistryError("not_found", f"{entity.xid}/versions/{version_id}")
-        require_epoch(operations.flags.epoch, found.epoch, f"{entity.xid}/versions/{version_id}")
-        update.delete_version(entity, found)
+        require_epoch(operations.flags.epoch, version.epoch, f"{entity.xid}/versions/{version_id}")
+        update.delete_version(entity, version)
         update.finish_deletion(entity, chosen)
 
     await operations.write(change)

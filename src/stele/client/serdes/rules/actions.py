@@ -81,10 +81,10 @@ class DeadLetterAction(RuleAction):
                 return pack(">q", value)
             case float():
                 return pack(">d", value)
-        shown = self._redact_fields(context, value)
-        if isinstance(shown, Message):
-            return json_format.MessageToJson(shown).encode()
-        return json.dumps(shown, default=_spell_value).encode()
+        redacted_value = self._redact_fields(context, value)
+        if isinstance(redacted_value, Message):
+            return json_format.MessageToJson(redacted_value).encode()
+        return json.dumps(redacted_value, default=_spell_value).encode()
 
     def _redact_fields(self, context: RuleContext, value: Any) -> Any:
         types = self.tools.config.get(REDACT_TYPES, "ENCRYPT,ENCRYPT_PAYLOAD").split(",")

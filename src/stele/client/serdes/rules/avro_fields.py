@@ -57,18 +57,18 @@ class _Walker:
             index, inner = choose_branch(node, value)
         except DatumMismatch:
             return value  # the encoder will say so
-        found = self.walk_value(node.branches[index], inner, place)
+        result = self.walk_value(node.branches[index], inner, place)
         if inner is value:
-            return found
-        return self._walk_named_type(node, index, value[0], found)
+            return result
+        return self._walk_named_type(node, index, value[0], result)
 
-    def _walk_named_type(self, node: AvroUnion, index: int, name: str, found: Any) -> Any:
+    def _walk_named_type(self, node: AvroUnion, index: int, name: str, value: Any) -> Any:
         """A value with its branch, which stays while the value fits it."""
         try:
-            choose_branch(AvroUnion((node.branches[index],)), found)
+            choose_branch(AvroUnion((node.branches[index],)), value)
         except DatumMismatch:
-            return found
-        return name, found
+            return value
+        return name, value
 
     def _walk_record(self, node: AvroRecord, value: Any) -> Any:
         if not isinstance(value, dict):

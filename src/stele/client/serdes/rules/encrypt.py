@@ -160,8 +160,8 @@ class DataKeys:
             return b"\0" + dek.version.to_bytes(4, "big") if plan.days else b"", self._cipher_of(context, plan, dek)
 
         def encrypt(data: bytes) -> bytes:
-            front, found = key()
-            return front + found.encrypt(data)
+            front, cipher = key()
+            return front + cipher.encrypt(data)
 
         return encrypt
 
@@ -175,8 +175,8 @@ class DataKeys:
     def _find_kek(self, context: RuleContext, plan: EncryptionPlan) -> Kek:
         """The rule's KEK; a writer makes it where it is missing."""
         client, where = self._require_client(context), split_subject(context.record.subject).context
-        found = _or_none(lambda: client.kek(plan.kek, context=where))
-        if found is None:
+        kek = _or_none(lambda: client.kek(plan.kek, context=where))
+        if kek is None:
             if context.mode is not RuleMode.WRITE:
                 raise context.rule_failure(f"there is no KEK {plan.kek!r}")
             if not plan.kms_type or not plan.kms_key_id:
@@ -184,38 +184,38 @@ class DataKeys:
                     f"there is no KEK {plan.kek!r}, and to make it {KMS_TYPE} and {KMS_KEY_ID} are needed"
                 )
             wanted = Kek(plan.kek, plan.kms_type, plan.kms_key_id)
-            found = _create_or_get(
+            kek = _create_or_get(
                 lambda: client.create_kek(wanted, context=where), lambda: client.kek(plan.kek, context=where)
             )
-        for said, known in ((plan.kms_type, found.kms_type), (plan.kms_key_id, found.kms_key_id)):
-            if said and said != known:
+        for expected, known in ((plan.kms_type, kek.kms_type), (plan.kms_key_id, kek.kms_key_id)):
+            if expected and expected != known:
                 raise context.rule_failure(
-                    f"the KEK {plan.kek!r} is {known!r} of its KMS, not {said!r} as the rule says"
+                    f"the KEK {plan.kek!r} is {known!r} of its KMS, not {expected!r} as the rule says"
                 )
-        return found
+        return kek
 
     # --- data keys
 
     def _to_read(self, context: RuleContext, plan: EncryptionPlan, version: int) -> Dek:
-        found = self._find_dek(context, plan, version, deleted=True)
-        if found is None:
+        dek = self._find_dek(context, plan, version, deleted=True)
+        if dek is None:
             raise context.rule_failure(f"there is no version {version} of the data key under {plan.kek!r}")
-        return found
+        return dek
 
     def _to_write(self, context: RuleContext, plan: EncryptionPlan) -> Dek:
         """The data key to write with; made where it is missing or has expired."""
-        found = self._find_dek(context, plan, "latest" if plan.days else 1)
-        if found is None:
-            made = self._create_dek(context, plan, 1)
-            if made is None:
+        dek = self._find_dek(context, plan, "latest" if plan.days else 1)
+        if dek is None:
+            new_dek = self._create_dek(context, plan, 1)
+            if new_dek is None:
                 raise context.rule_failure(f"the data key under {plan.kek!r} could not be made")
-            return made
-        if not plan.days or self._tools.now() - found.ts <= plan.days * _DAY:
-            return found
+            return new_dek
+        if not plan.days or self._tools.now() - dek.ts <= plan.days * _DAY:
+            return dek
         try:
-            return self._create_dek(context, plan, found.version + 1) or found
+            return self._create_dek(context, plan, dek.version + 1) or dek
         except SteleError:  # an old key is better than none; the next record tries again
-            return found
+            return dek
 
     def _find_dek(
         self, context: RuleContext, plan: EncryptionPlan, version: DekVersion, *, deleted: bool = False
@@ -224,8 +224,8 @@ class DataKeys:
         if not subject:
             raise context.rule_failure("data keys belong to subjects, and without a topic the subject is not known")
         client = self._require_client(context)
-        found = _or_none(lambda: client.dek(plan.kek, subject, version, algorithm=plan.algorithm, deleted=deleted))
-        return found if found is not None and found.encrypted_key_material else None
+        dek = _or_none(lambda: client.dek(plan.kek, subject, version, algorithm=plan.algorithm, deleted=deleted))
+        return dek if dek is not None and dek.encrypted_key_material else None
 
     def _create_dek(self, context: RuleContext, plan: EncryptionPlan, version: int) -> Dek | None:
         client, subject, kek = self._require_client(context), context.record.subject, self._find_kek(context, plan)

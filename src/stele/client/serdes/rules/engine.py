@@ -203,20 +203,20 @@ class RuleEngine:
         return rule.disabled or where not in {None, "", "ALL", "CLIENT"}
 
     def _find_executor(self, name: str) -> RuleExecutor | None:
-        found = self._load_tool(name, self._executors, self._rules.executors)
-        return found if isinstance(found, RuleExecutor) else None
+        executor = self._load_tool(name, self._executors, self._rules.executors)
+        return executor if isinstance(executor, RuleExecutor) else None
 
     def _find_action(self, name: str) -> RuleAction | None:
-        found = self._load_tool(name, self._actions, {**BUILT_IN, **self._rules.actions})
-        return found if isinstance(found, RuleAction) else None
+        action = self._load_tool(name, self._actions, {**BUILT_IN, **self._rules.actions})
+        return action if isinstance(action, RuleAction) else None
 
-    def _load_tool(self, name: str, made: dict[str, Tool | None], own: Mapping[str, type[Tool]]) -> Tool | None:
+    def _load_tool(self, name: str, tools: dict[str, Tool | None], own: Mapping[str, type[Tool]]) -> Tool | None:
         """The executor or action of a name, made once; None when there is none."""
         with self._lock:
-            if name not in made:
-                found = own.get(name) or _plugged_in(name)
-                made[name] = found(self._tools) if found is not None else None
-            return made[name]
+            if name not in tools:
+                tool_type = own.get(name) or _plugged_in(name)
+                tools[name] = tool_type(self._tools) if tool_type is not None else None
+            return tools[name]
 
 
 def _execute(executor: RuleExecutor, context: RuleContext, value: Any) -> Any:
@@ -252,8 +252,8 @@ def _replayed_rule(record: RecordContext) -> str | None:
     if not headers:
         return None
     pairs: Iterable[tuple[str, str | bytes | None]] = headers.items() if isinstance(headers, Mapping) else headers
-    found = [value for name, value in pairs if name == RULE_HEADER]
-    last = found[-1] if found else None
+    rule_names = [value for name, value in pairs if name == RULE_HEADER]
+    last = rule_names[-1] if rule_names else None
     return last.decode(errors="replace") if isinstance(last, bytes) else last
 
 

@@ -246,10 +246,10 @@ class FieldExecutor(RuleExecutor):
         if context.rule.kind != "CONDITION":
             return context.walk(context, visit, value)
 
-        def check_condition(place: FieldLocation, found: Any) -> Any:
-            if visit(place, found) is False:
+        def check_condition(place: FieldLocation, value: Any) -> Any:
+            if visit(place, value) is False:
                 raise context.rule_failure(f"{place.full_name}: {failed_condition_message(context.rule)}")
-            return found
+            return value
 
         context.walk(context, check_condition, value)
         return True

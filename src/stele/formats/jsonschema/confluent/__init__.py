@@ -115,10 +115,10 @@ def _distinct_branches(comparison: SchemaDiff, combination: SchemaShape) -> list
     """Return the members without repetitions; parts of a split schema are equal when kind and keywords are."""
     known = comparison.branches.get(combination)
     if known is None:
-        found: dict[bytes, int] = {}
+        index_by_text: dict[bytes, int] = {}
         for index, member in enumerate(combination.members):
-            found.setdefault(_member_text(member), index)
-        known = [CombinationBranch(text, combination.get_member(index)) for text, index in found.items()]
+            index_by_text.setdefault(_member_text(member), index)
+        known = [CombinationBranch(text, combination.get_member(index)) for text, index in index_by_text.items()]
         comparison.branches[combination] = known
     return known
 

@@ -246,7 +246,7 @@ def _compare_properties(
 def _find_removed_member(
     comparison: SchemaDiff,
     old: SchemaShape,
-    gone: Json,
+    removed: Json,
     content: ContentModel,
     path: tuple[str, ...],
     *,
@@ -262,11 +262,11 @@ def _find_removed_member(
         return
     cover = content.covering_schema(name)
     if cover is not None:
-        shape = old.model.get_shape(gone)
+        shape = old.model.get_shape(removed)
         covered = "IS" if comparison.is_compatible(shape, cover) else "NOT"
         yield InnerPair(shape, cover, path)
         yield LocalChange(f"{kind}_REMOVED_{covered}_COVERED_BY_PARTIALLY_OPEN_CONTENT_MODEL", path)
-    elif gone is False:
+    elif removed is False:
         yield LocalChange(f"{kind}_WITH_FALSE_REMOVED_FROM_CLOSED_CONTENT_MODEL", path)
     else:
         yield LocalChange(f"{kind}_REMOVED_FROM_CLOSED_CONTENT_MODEL", path)
@@ -302,9 +302,9 @@ def _compare_dependencies(old: SchemaShape, new: SchemaShape) -> Iterator[LocalC
     """Compare dependencies: first those that name properties, then those that are schemas."""
     before, after = (
         {
-            name: found
+            name: required_names
             for name, value in _dependency_map(shape, "dependentRequired").items()
-            if (found := _string_set(value))
+            if (required_names := _string_set(value))
         }
         for shape in (old, new)
     )

@@ -364,8 +364,8 @@ def change_advice(change: str) -> tuple[str, str]:
         return "", ""
     if change in _EXACT:
         return _EXACT[change]
-    found = next((text for ending, text in _BY_ENDING.items() if change.endswith(ending)), None)
-    return found or _EXACT["TYPE_CHANGED"]
+    advice = next((text for ending, text in _BY_ENDING.items() if change.endswith(ending)), None)
+    return advice or _EXACT["TYPE_CHANGED"]
 
 
 def _build_finding(

@@ -200,7 +200,7 @@ class ShapeModel:
 
     def arrange_members(self, members: tuple[Member, ...]) -> tuple[Member, ...]:
         """Return members of a combination with the parts of those that dissolve, combinations first."""
-        found: list[Member] = []
+        flat_members: list[Member] = []
         for member in members:
             if (
                 self.later
@@ -208,10 +208,10 @@ class ShapeModel:
                 and not self._is_reference(member)
                 and self.get_shape(member).split
             ):
-                found += self.get_shape(member).members
+                flat_members += self.get_shape(member).members
             else:
-                found.append(member)
-        return tuple(sorted(found, key=lambda member: not self._is_combination(member)))
+                flat_members.append(member)
+        return tuple(sorted(flat_members, key=lambda member: not self._is_combination(member)))
 
     def _is_combination(self, member: Member) -> bool:
         """Return whether a member is itself a combination; what is behind a reference does not count."""

@@ -134,13 +134,13 @@ def build_refusal(
     steps = [step for step in error.evaluation_path if step not in REF_KEYWORDS]
     where = json_pointer(error.instance_path)
     message = shorten_message(error.message, _MESSAGE_LIMIT)
-    shown = f"The witness is valid under the writer's schema and refused at {where}: {message}."
+    evidence = f"The witness is valid under the writer's schema and refused at {where}: {message}."
     return Finding(
         rule=f"{re.sub(r'(?<=[a-z])(?=[A-Z])', '_', keyword).upper()}_REFUSES",
         path=_pointer_in_text(reader, error.evaluation_path),
         reader=excerpt_at(reader, steps),
         writer=excerpt_at(writer, steps),
-        why=f"{advice.why} {shown}",
+        why=f"{advice.why} {evidence}",
         fix=advice.fix,
         witness=write_json(spell_numbers(witness)).decode(),
     )
@@ -174,12 +174,12 @@ def _most_telling_error(error: jsonschema_rs.ValidationError) -> jsonschema_rs.V
     """
     while isinstance(error.kind, _CHOICES):
         depth = len(error.instance_path)
-        meant = [
+        candidates = [
             branch for branch in error.kind.context if branch and not any(_is_other_kind(f, depth) for f in branch)
         ]
-        if len(meant) != 1:
+        if len(candidates) != 1:
             break
-        error = meant[0][0]
+        error = candidates[0][0]
     return error
 
 
@@ -278,11 +278,13 @@ def check_containment(
     for reading in readings:
         comparison = _Comparison(reader, writer, reading, languages=languages)
         follows = comparison.is_proved_by_structure()
-        found = comparison.find_counter_example(STEPS_BESIDE_PROOF if follows else STEPS_BEFORE_PROOF)
-        if found is None and not follows and not comparison.is_proved_by_canonical_form():
-            found = comparison.find_counter_example(STEPS) or build_undecided(UndecidedReason.NEITHER, undecided_level)
-        if found is not None:
-            return [found]
+        finding = comparison.find_counter_example(STEPS_BESIDE_PROOF if follows else STEPS_BEFORE_PROOF)
+        if finding is None and not follows and not comparison.is_proved_by_canonical_form():
+            finding = comparison.find_counter_example(STEPS) or build_undecided(
+                UndecidedReason.NEITHER, undecided_level
+            )
+        if finding is not None:
+            return [finding]
     return []
 
 

@@ -81,8 +81,8 @@ class BundledDocument(NamedTuple):
         """Every schema that something refers to, by name."""
         if not isinstance(self.root, dict):
             return {}
-        found: Mapping[str, Json] = self.root.get("$defs") or self.root.get("definitions") or {}
-        return found
+        definitions: Mapping[str, Json] = self.root.get("$defs") or self.root.get("definitions") or {}
+        return definitions
 
 
 def build_document(parsed: ParsedJsonSchema, draft: Draft, *, formats: bool) -> BundledDocument:
@@ -258,16 +258,16 @@ class DocumentView:
         return self._targets[id(schema)]
 
     def _find_targets(self) -> dict[int, Json]:
-        found: dict[int, Json] = {}
+        targets: dict[int, Json] = {}
         pending = [self.root]
         while pending:
             schema = pending.pop()
             if isinstance(schema, dict):
                 name = _definition_name(schema)
                 if name is not None:
-                    found[id(schema)] = self._definitions.get(name, True)
+                    targets[id(schema)] = self._definitions.get(name, True)
                 pending.extend(inner for _, inner in list_subschemas(schema))
-        return found
+        return targets
 
     def _compile_validator(self, schemas: Schemas) -> jsonschema_rs.Validator | None:
         used: dict[str, Json] = {}
@@ -296,13 +296,13 @@ class DocumentView:
 
     def list_hints(self, schemas: Schemas) -> Parts:
         """Return the schema objects that apply to the value in any way, at most `MAX_HINTS`."""
-        found: dict[int, dict[str, Json]] = {}
+        hints: dict[int, dict[str, Json]] = {}
         pending = list(schemas)
-        while pending and len(found) < MAX_HINTS:
+        while pending and len(hints) < MAX_HINTS:
             schema = pending.pop(0)
-            if not isinstance(schema, dict) or id(schema) in found:
+            if not isinstance(schema, dict) or id(schema) in hints:
                 continue
-            found[id(schema)] = schema
+            hints[id(schema)] = schema
             name = _definition_name(schema)
             if name is not None:
                 pending.append(self._definitions.get(name, True))
@@ -310,7 +310,7 @@ class DocumentView:
                 pending.extend(schema.get(keyword, ()))
             pending.extend(schema[keyword] for keyword in _ONES if keyword in schema)
             pending.extend(needed for _, needed in _dependent_schemas(schema))
-        return list(found.values())
+        return list(hints.values())
 
 
 class _WayLister:
@@ -323,10 +323,10 @@ class _WayLister:
 
     def list_all(self, schemas: Schemas) -> list[Parts]:
         """Return the ways to meet all of them at once."""
-        found: list[Parts] = [[]]
+        ways: list[Parts] = [[]]
         for schema in schemas:
-            found = self._combine_ways(found, self._list_ways(schema, ()))
-        return found
+            ways = self._combine_ways(ways, self._list_ways(schema, ()))
+        return ways
 
     def _list_ways(self, schema: Json, above: tuple[int, ...]) -> list[Parts]:
         if not isinstance(schema, dict):
@@ -335,27 +335,27 @@ class _WayLister:
         if id(schema) in above or len(above) > 30 or self._looks > MAX_WAYS_LOOKED_AT:
             return [[]]
         inside = (*above, id(schema))
-        found: list[Parts] = [[schema]]
+        ways: list[Parts] = [[schema]]
         name = _definition_name(schema)
         if name is not None:
-            found = self._combine_ways(found, self._list_ways(self._definitions.get(name, True), inside))
+            ways = self._combine_ways(ways, self._list_ways(self._definitions.get(name, True), inside))
         for branch in schema.get("allOf", ()):
-            found = self._combine_ways(found, self._list_ways(branch, inside))
+            ways = self._combine_ways(ways, self._list_ways(branch, inside))
         for keyword in ("anyOf", "oneOf"):
             if keyword in schema:
                 branches = schema[keyword][: self._limit]
-                found = self._combine_ways(
-                    found, self._interleave_ways([self._list_ways(branch, inside) for branch in branches])
+                ways = self._combine_ways(
+                    ways, self._interleave_ways([self._list_ways(branch, inside) for branch in branches])
                 )
         if "if" in schema:
             met = self._combine_ways(
                 self._list_ways(schema["if"], inside), self._list_ways(schema.get("then", True), inside)
             )
-            found = self._combine_ways(found, [*met[:4], *self._list_ways(schema.get("else", True), inside)[:4]])
-        for given, needed in _dependent_schemas(schema):
-            met = self._combine_ways([[{"required": [given]}]], self._list_ways(needed, inside))
-            found = self._combine_ways(found, [[], *met[:2]])
-        return found
+            ways = self._combine_ways(ways, [*met[:4], *self._list_ways(schema.get("else", True), inside)[:4]])
+        for trigger, needed in _dependent_schemas(schema):
+            met = self._combine_ways([[{"required": [trigger]}]], self._list_ways(needed, inside))
+            ways = self._combine_ways(ways, [[], *met[:2]])
+        return ways
 
     def _combine_ways(self, left: list[Parts], right: list[Parts]) -> list[Parts]:
         """Combine each with each, those on the diagonal first, so that the limit leaves out no branch early."""
@@ -387,7 +387,7 @@ def has_member_schema(part: dict[str, Json], name: str) -> bool:
 
 def member_schemas(parts: Parts, name: str, *, guess: bool = False) -> Schemas:
     """Return the schemas of a member; guess adds `unevaluatedProperties` where nothing else seems to apply."""
-    found: dict[int, Json] = {}
+    schemas: dict[int, Json] = {}
     covered = not guess or any(has_member_schema(part, name) for part in parts)
     for part in parts:
         own = [part["properties"][name]] if name in part.get("properties", ()) else []
@@ -396,23 +396,23 @@ def member_schemas(parts: Parts, name: str, *, guess: bool = False) -> Schemas:
             own = [part["additionalProperties"]]
         elif not covered and "unevaluatedProperties" in part:
             own = [part["unevaluatedProperties"]]
-        found.update((id(schema), schema) for schema in own)
-    return tuple(found.values())
+        schemas.update((id(schema), schema) for schema in own)
+    return tuple(schemas.values())
 
 
 def item_schemas(parts: Parts, index: int, *, guess: bool = False) -> Schemas:
     """Return the schemas of an item; guess adds `unevaluatedItems` where nothing else seems to apply."""
-    found: dict[int, Json] = {}
+    schemas: dict[int, Json] = {}
     covered = not guess or any("items" in part or index < len(part.get("prefixItems", ())) for part in parts)
     for part in parts:
         prefix = part.get("prefixItems", ())
         if index < len(prefix):
-            found[id(prefix[index])] = prefix[index]
+            schemas[id(prefix[index])] = prefix[index]
         elif "items" in part:
-            found[id(part["items"])] = part["items"]
+            schemas[id(part["items"])] = part["items"]
         elif not covered and "unevaluatedItems" in part:
-            found[id(part["unevaluatedItems"])] = part["unevaluatedItems"]
-    return tuple(found.values())
+            schemas[id(part["unevaluatedItems"])] = part["unevaluatedItems"]
+    return tuple(schemas.values())
 
 
 def required_with(part: dict[str, Json]) -> Iterator[tuple[str, list[str]]]:

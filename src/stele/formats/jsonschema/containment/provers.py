@@ -189,8 +189,8 @@ def longest_array(parts: Parts) -> float:
 
 
 def _type_set(names: Json) -> frozenset[str]:
-    found = frozenset([names] if isinstance(names, str) else names)
-    return found | {"integer"} if "number" in found else found
+    types = frozenset([names] if isinstance(names, str) else names)
+    return types | {"integer"} if "number" in types else types
 
 
 def _types_of(value: Json) -> tuple[str, ...]:
@@ -254,12 +254,12 @@ class StructuralProver:
         """Return whether every value of the writer's schema is one of the reader's."""
         while True:
             self._assumed.clear()
-            held = self.is_covered(reader, writer)
+            is_proved = self.is_covered(reader, writer)
             sure = self._assumed.isdisjoint(self._fails)
             if not sure:  # something that is said to hold may rest on an assumption that does not
                 self._holds.clear()
-            if sure or not held:
-                return held
+            if sure or not is_proved:
+                return is_proved
 
     def is_covered(self, reader: Json, writer: Json) -> bool:
         """Return the same as `can_prove` inside a proof: the answer may rest on assumptions."""
@@ -278,19 +278,19 @@ class StructuralProver:
             return False
         self._open[pair] = self._level
         self._depth += 1
-        held = self._covers_objects(reader, writer if isinstance(writer, dict) else {})
-        held = held or self._covers_by_languages(reader, writer)
+        is_proved = self._covers_objects(reader, writer if isinstance(writer, dict) else {})
+        is_proved = is_proved or self._covers_by_languages(reader, writer)
         self._depth -= 1
         del self._open[pair]
-        (self._holds if held else self._fails).add(pair)
-        return held
+        (self._holds if is_proved else self._fails).add(pair)
+        return is_proved
 
     def covers_inside(self, reader: Json, writers: tuple[Json, ...]) -> bool:
         """Return whether one of the writer's schemas is covered, one member or item deeper."""
         self._level += 1
-        held = any(self.is_covered(reader, writer) for writer in writers or (True,))
+        is_proved = any(self.is_covered(reader, writer) for writer in writers or (True,))
         self._level -= 1
-        return held
+        return is_proved
 
     def _covers_objects(self, reader: dict[str, Json], writer: dict[str, Json]) -> bool:
         conjuncts = self._list_conjuncts(writer)
@@ -330,18 +330,18 @@ class StructuralProver:
 
     def _list_conjuncts(self, writer: dict[str, Json]) -> list[Json]:
         """Return the writer's schema and all schemas that hold together with it."""
-        found: dict[int, Json] = {}
+        conjuncts: dict[int, Json] = {}
         pending: list[Json] = [writer]
         while pending:
             schema = pending.pop()
-            if id(schema) in found:
+            if id(schema) in conjuncts:
                 continue
-            found[id(schema)] = schema
+            conjuncts[id(schema)] = schema
             if isinstance(schema, dict):
                 pending.extend(schema.get("allOf", ()))
                 if "$ref" in schema:
                     pending.append(self._find_target(schema))
-        return list(found.values())
+        return list(conjuncts.values())
 
     def _find_target(self, schema: dict[str, Json]) -> Json:
         for view in self._views:
@@ -393,8 +393,8 @@ def _dependencies_follow(proof: StructuralProver, reader: dict[str, Json], write
     required = required_names(writer)
     theirs = [need for part in writer for need in required_with(part)]
     for name, wanted in required_with(reader):
-        given = {other for each, others in theirs if each == name for other in others}
-        if not required.union(given).issuperset(wanted) and False not in member_schemas(writer, name):
+        implied_names = {other for each, others in theirs if each == name for other in others}
+        if not required.union(implied_names).issuperset(wanted) and False not in member_schemas(writer, name):
             return False
     for keyword in ("dependentSchemas", "dependencies"):
         for name, schema in reader.get(keyword, {}).items():
@@ -440,15 +440,15 @@ def _additional_follows(proof: StructuralProver, reader: dict[str, Json], writer
 
 
 def _covers_members(
-    proof: StructuralProver, schema: Json, writer: Parts, names: MemberNames, beside: dict[str, Json]
+    proof: StructuralProver, schema: Json, writer: Parts, names: MemberNames, siblings: dict[str, Json]
 ) -> bool:
     """Return whether a schema covers every member of the writer's objects that has one of some names.
 
-    beside is a schema that mentions none of them.
+    siblings is a schema that mentions none of them.
     """
     for name in {name: None for part in writer for name in part.get("properties", {})}:
         if not (
-            has_member_schema(beside, name)
+            has_member_schema(siblings, name)
             or proof.covers_inside(schema, member_schemas(writer, name))
             or names.is_disjoint(listed_cases([name]))
         ):
@@ -461,7 +461,7 @@ def _covers_members(
         return True
     for pattern, inner in patterns:
         if not (
-            pattern in beside.get("patternProperties", ())
+            pattern in siblings.get("patternProperties", ())
             or proof.covers_inside(schema, (inner,))
             or names.is_disjoint(pattern_cases(pattern))
         ):

@@ -59,15 +59,15 @@ def _nearest_multiple(bound: Decimal, factor: Decimal, rounding: str) -> Decimal
 
 
 def _keyword_values(schemas: list[dict[str, Json]], keywords: tuple[str, ...]) -> list[Decimal]:
-    found: dict[Decimal, None] = {}
+    values: dict[Decimal, None] = {}
     for schema in schemas:
         for keyword in keywords:
             value = schema.get(keyword)
             if isinstance(value, int | float | Decimal) and not isinstance(value, bool):
                 exact = Decimal(value) if not isinstance(value, float) else Decimal(repr(value))
                 if abs(exact.adjusted()) < _MAX_EXPONENT:
-                    found[exact] = None
-    return list(found)
+                    values[exact] = None
+    return list(values)
 
 
 def _enum_values(schemas: list[dict[str, Json]]) -> list[Decimal]:
@@ -141,12 +141,12 @@ def make_strings(own: list[dict[str, Json]], all_schemas: list[dict[str, Json]])
 
 
 def _border_lengths(schemas: Iterable[dict[str, Json]]) -> set[int]:
-    found: set[int] = set()
+    lengths: set[int] = set()
     for schema in schemas:
         for keyword in ("minLength", "maxLength"):
             bound = whole_bound(schema.get(keyword))
-            found.update(n for n in (() if bound is None else (bound - 1, bound, bound + 1)) if 0 <= n <= MAX_LENGTH)
-    return found
+            lengths.update(n for n in (() if bound is None else (bound - 1, bound, bound + 1)) if 0 <= n <= MAX_LENGTH)
+    return lengths
 
 
 def _samples_of(schema: dict[str, Json]) -> tuple[str, ...]:
@@ -176,13 +176,13 @@ def sample_pattern(pattern: str) -> tuple[str, ...]:
     """Return a few different strings the pattern probably matches, shortest choices first."""
     if len(pattern) > _MAX_PATTERN:
         return ()
-    found: dict[str, None] = {}
+    samples: dict[str, None] = {}
     for variant in range(_VARIANTS):
         try:
-            found[_Sampler(pattern, variant).sample_once()] = None
+            samples[_Sampler(pattern, variant).sample_once()] = None
         except _UnreadablePattern:
             break
-    return tuple(found)
+    return tuple(samples)
 
 
 class _Sampler:
@@ -423,19 +423,19 @@ class _ObjectMaker:
 
     def _choose_names(self, names: Iterable[str]) -> list[str]:
         """Return names for members: those mentioned anywhere, samples of patterns, and some that no schema mentions."""
-        found: dict[str, None] = {}
+        member_names: dict[str, None] = {}
         for part in (*self._own, *self._everything):
-            found.update(dict.fromkeys(part.get("required", ())))
-            found.update(dict.fromkeys(part.get("properties", ())))
-            found.update((name, None) for given, wanted in required_with(part) for name in (given, *wanted))
-            found.update(dict.fromkeys(part.get("dependentSchemas", ())))
+            member_names.update(dict.fromkeys(part.get("required", ())))
+            member_names.update(dict.fromkeys(part.get("properties", ())))
+            member_names.update((name, None) for trigger, wanted in required_with(part) for name in (trigger, *wanted))
+            member_names.update(dict.fromkeys(part.get("dependentSchemas", ())))
         for part in self._everything:
             for pattern in islice(part.get("patternProperties", ()), _MAX_PATTERNS):
-                found.update(dict.fromkeys(sample_pattern(pattern)[:3]))
-            found.update(dict.fromkeys(_names_by_schema(part.get("propertyNames"))))
-        found.update(dict.fromkeys(names))
-        found.update(dict.fromkeys(_FRESH))
-        return list(found)
+                member_names.update(dict.fromkeys(sample_pattern(pattern)[:3]))
+            member_names.update(dict.fromkeys(_names_by_schema(part.get("propertyNames"))))
+        member_names.update(dict.fromkeys(names))
+        member_names.update(dict.fromkeys(_FRESH))
+        return list(member_names)
 
     def make_smallest(self) -> dict[str, Json]:
         """Return an object with the members it has to have."""
@@ -462,8 +462,8 @@ class _ObjectMaker:
         pending = list(value)
         while pending:
             for name in self._needs.get(pending.pop(), ()):
-                if name not in result and (found := self._choices(name)):
-                    result[name] = found[0]
+                if name not in result and (choices := self._choices(name)):
+                    result[name] = choices[0]
                     pending.append(name)
         return result
 
@@ -472,8 +472,8 @@ class _ObjectMaker:
         result = dict(list(value.items())[:size])
         fillers = iter([*self.names, *(f"m{index}" for index in range(size))])
         while len(result) < min(size, MAX_SIZE) and (name := next(fillers, None)) is not None:
-            if name not in result and (found := self._choices(name)):
-                result[name] = found[0]
+            if name not in result and (choices := self._choices(name)):
+                result[name] = choices[0]
         return result
 
     def make_pairs(self, small: dict[str, Json], names: list[str]) -> Iterator[dict[str, Json]]:

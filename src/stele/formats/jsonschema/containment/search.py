@@ -64,9 +64,11 @@ def find_witness(
     """Return the first document found for which proves returns True; None when steps run out."""
     end = time.thread_time() + LONGEST
     for each in PASSES:
-        found = Search(reader, writer, structure, SearchBudget(int(steps * each.share), end), each).find_witness(proves)
-        if found is not None:
-            return found
+        witness = Search(reader, writer, structure, SearchBudget(int(steps * each.share), end), each).find_witness(
+            proves
+        )
+        if witness is not None:
+            return witness
     return None
 
 
@@ -128,16 +130,16 @@ class Search:
         if False in writer or depth > self._manner.depth:
             return []
         groups: dict[tuple[object, ...], list[Json]] = {}
-        seen: set[object] = set()
+        marks: set[object] = set()
         most = max(self._manner.fewest, self._manner.tries * 2 >> depth)
         enough = most if self._is_promising(writer, reader) else _ENOUGH_OF_THE_SAME
         for tries, value in enumerate(self._make_candidates(writer, reader, depth)):
-            if tries > most or len(seen) >= enough or not self._budget.try_spend():
+            if tries > most or len(marks) >= enough or not self._budget.try_spend():
                 break
             mark = to_hashable(value)
-            if mark in seen or not self._writer.is_accepted(writer, value):
+            if mark in marks or not self._writer.is_accepted(writer, value):
                 continue
-            seen.add(mark)
+            marks.add(mark)
             why = (type(value).__name__, *(self._reader.is_accepted((schema,), value) for schema in reader))
             groups.setdefault(why, []).append(value)
         self._known[key] = chosen = _choose_fairly(groups)

@@ -147,8 +147,8 @@ class StringProver:
                 borders += self.list_cases(part.get("propertyNames", True), wanted)
                 for pattern in part.get("patternProperties", ()):
                     borders += pattern_cases(pattern, wanted)
-            beside = _combine_cases(allowed, unmentioned_names(writer))
-            cases = [*_combine_cases(beside, borders), *beside, *_combine_cases(allowed, borders)]
+            unmentioned_cases = _combine_cases(allowed, unmentioned_names(writer))
+            cases = [*_combine_cases(unmentioned_cases, borders), *unmentioned_cases, *_combine_cases(allowed, borders)]
         except _TooManyCases:
             return []
         return list(dict.fromkeys(islice(self._list_words(cases), MAX_NAMES)))
@@ -166,22 +166,22 @@ class StringProver:
             return cases
 
     def _allowed_names(self, parts: Parts) -> Cases:
-        found = ANY_STRING
+        cases = ANY_STRING
         for part in parts:
-            found = _combine_cases(found, self.list_cases(part.get("propertyNames", True), True))
+            cases = _combine_cases(cases, self.list_cases(part.get("propertyNames", True), True))
             if part.get("additionalProperties") is False:
-                found = _combine_cases(found, mentioned_names(part, True))
+                cases = _combine_cases(cases, mentioned_names(part, True))
             for pattern, inner in part.get("patternProperties", {}).items():
                 if inner is False:
-                    found = _combine_cases(found, pattern_cases(pattern, False))
-        return found
+                    cases = _combine_cases(cases, pattern_cases(pattern, False))
+        return cases
 
     def list_conjunction(self, schemas: Schemas) -> Cases:
         """Return the strings that fit all schemas."""
-        found = ANY_STRING
+        cases = ANY_STRING
         for schema in schemas:
-            found = _combine_cases(found, self.list_cases(schema, True))
-        return found
+            cases = _combine_cases(cases, self.list_cases(schema, True))
+        return cases
 
     def list_cases(self, schema: Json, wanted: bool, above: tuple[int, ...] = ()) -> Cases:
         """Return the strings that fit a schema, or those that do not. Raises `_TooManyCases`."""
@@ -351,10 +351,10 @@ def _condition(kind: str, value: Any, wanted: bool) -> Cases:
 
 def _join_cases(each: Iterable[Cases], together: bool) -> Cases:
     """Return the cases in which all hold together, or at least one of them."""
-    found = ANY_STRING if together else _NO_STRING
+    joined_cases = ANY_STRING if together else _NO_STRING
     for cases in each:
-        found = _combine_cases(found, cases) if together else list(dict.fromkeys([*found, *cases]))
-    return _limit_cases(found)
+        joined_cases = _combine_cases(joined_cases, cases) if together else list(dict.fromkeys([*joined_cases, *cases]))
+    return _limit_cases(joined_cases)
 
 
 def _combine_cases(one: Cases, other: Cases) -> Cases:
@@ -488,13 +488,13 @@ class AnchoredBuilder:
             repeat(body.from_start, body.to_end, body.whole),
         )
 
-    def make_search(self, found: AnchoredTerm) -> Term:
+    def make_search(self, anchored: AnchoredTerm) -> Term:
         """Return the strings that hold a match anywhere."""
         rest = self.algebra.make_repeat(self.algebra.make_leaf(JSON_CHARS), 0, None)
-        ways = {found.inside: self.algebra.make_sequence(rest, found.inside, rest)}
-        ways.setdefault(found.from_start, self.algebra.make_sequence(found.from_start, rest))
-        ways.setdefault(found.to_end, self.algebra.make_sequence(rest, found.to_end))
-        ways.setdefault(found.whole, found.whole)
+        ways = {anchored.inside: self.algebra.make_sequence(rest, anchored.inside, rest)}
+        ways.setdefault(anchored.from_start, self.algebra.make_sequence(anchored.from_start, rest))
+        ways.setdefault(anchored.to_end, self.algebra.make_sequence(rest, anchored.to_end))
+        ways.setdefault(anchored.whole, anchored.whole)
         return self.algebra.make_choice(ways.values())
 
 
@@ -552,23 +552,23 @@ class _Parser(PatternParser[AnchoredTerm]):
         if len(digits) != length or not set(digits) <= set("0123456789abcdefABCDEF"):
             raise self._syntax_error(f"an escape \\{char} that is not read here")
         self._at += length
-        found = charset_of([(int(digits, 16),) * 2]) & JSON_CHARS
-        if not found:
+        characters = charset_of([(int(digits, 16),) * 2]) & JSON_CHARS
+        if not characters:
             raise self._syntax_error("half a surrogate pair")
-        return found
+        return characters
 
     def _parse_class(self) -> CharSet:
         """Parse after `[`, up to and including `]`."""
         negated = self._skip_text("^")
-        found = CharSet(())
+        characters = CharSet(())
         if self._peek() == "]":
             raise self._syntax_error("an empty class")
         while not self._skip_text("]"):
             if self._text[self._at : self._at + 2] in ("&&", "--", "~~"):
                 raise self._syntax_error("what some engines take for an operation on classes")
-            found = found | self._parse_class_range()
-            self._terms.algebra.budget.spend_steps(charset_steps(found))
-        return JSON_CHARS - found if negated else found
+            characters = characters | self._parse_class_range()
+            self._terms.algebra.budget.spend_steps(charset_steps(characters))
+        return JSON_CHARS - characters if negated else characters
 
     def _parse_class_range(self) -> CharSet:
         low = self._parse_class_member()

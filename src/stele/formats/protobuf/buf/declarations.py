@@ -171,11 +171,11 @@ _MAX_FIELD_NUMBER = (1 << 29) - 1
 
 def _find_deleted_fields(unless: str, new: MessageDeclaration, old: MessageDeclaration) -> Iterator[Violation]:
     """Report fields that are gone; unless says what may be reserved instead: number, name, or '' for nothing."""
-    gone = [field for number, field in old.fields.items() if number not in new.fields]
-    if not gone:
+    deleted_fields = [field for number, field in old.fields.items() if number not in new.fields]
+    if not deleted_fields:
         return
     numbers, names = _reserved_field_numbers(new), set(new.proto.reserved_name)
-    for field in gone:
+    for field in deleted_fields:
         number, name = field.proto.number, field.proto.name
         if (unless == "number" and number in numbers) or (unless == "name" and name in names):
             continue
@@ -305,11 +305,11 @@ _MAX_VALUE_NUMBER = (1 << 31) - 1
 def _find_deleted_values(unless: str, new: EnumDeclaration, old: EnumDeclaration) -> Iterator[Violation]:
     """Report numbers that are gone; unless says what may be reserved instead: number, name, or '' for nothing."""
     was, now = old.names_by_number(), new.names_by_number()
-    gone = {number: names for number, names in was.items() if number not in now}
-    if not gone:
+    deleted_values = {number: names for number, names in was.items() if number not in now}
+    if not deleted_values:
         return
     numbers, reserved = _reserved_value_numbers(new), set(new.proto.reserved_name)
-    for number, names in gone.items():
+    for number, names in deleted_values.items():
         if (unless == "number" and number in numbers) or (unless == "name" and names <= reserved):
             continue
         yield _deleted_value(unless, new, number, sorted(names))

@@ -194,10 +194,10 @@ class Module:
     @cached_property
     def packages(self) -> dict[str, list[FileDeclaration]]:
         """The files of each package."""
-        found: dict[str, list[FileDeclaration]] = {}
+        packages: dict[str, list[FileDeclaration]] = {}
         for file in self.files.values():
-            found.setdefault(file.proto.package, []).append(file)
-        return found
+            packages.setdefault(file.proto.package, []).append(file)
+        return packages
 
     @cached_property
     def _foreign_enums(self) -> dict[str, EnumDeclaration]:
@@ -225,10 +225,10 @@ class Module:
         self._index_types(file, "", features, proto.message_type, proto.enum_type)
         self._index_extensions(file, "", proto.extension)
         for service in proto.service:
-            made = ServiceDeclaration(
+            declaration = ServiceDeclaration(
                 file.full_name(service.name), service, {method.name: method for method in service.method}
             )
-            file.services[service.name] = self.services[made.full_name] = made
+            file.services[service.name] = self.services[declaration.full_name] = declaration
         return file
 
     def _index_types(
@@ -253,13 +253,13 @@ class Module:
             self._index_extensions(file, f"{name}.", proto.extension)
         for enum in enums:
             features = override_features(around, enum.options.features) if enum.options.HasField("features") else around
-            made = EnumDeclaration(file.full_name(scope + enum.name), enum, features)
-            file.enums[scope + enum.name] = self.enums[made.full_name] = made
+            declaration = EnumDeclaration(file.full_name(scope + enum.name), enum, features)
+            file.enums[scope + enum.name] = self.enums[declaration.full_name] = declaration
 
     def _index_extensions(self, file: FileDeclaration, scope: str, extensions: Sequence[FieldDescriptorProto]) -> None:
         for item in extensions:
-            made = self._build_field(file, file.full_name(scope + item.name), item, None)
-            file.extensions[scope + item.name] = self.extensions[item.extendee, item.number] = made
+            extension = self._build_field(file, file.full_name(scope + item.name), item, None)
+            file.extensions[scope + item.name] = self.extensions[item.extendee, item.number] = extension
 
     def _build_field(
         self, file: FileDeclaration, full_name: str, proto: FieldDescriptorProto, owner: MessageDeclaration | None

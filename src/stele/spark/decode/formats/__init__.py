@@ -47,8 +47,8 @@ def decoder_for(
     if reader.schema_type.upper() == AVRO:
 
         def writers(number: int) -> AvroSchema | None:
-            found = schemas(number)
-            return None if found is None else parse_avro(found)
+            writer = schemas(number)
+            return None if writer is None else parse_avro(writer)
 
         return get_engine(engine).decoder(parse_avro(reader), writers, for_spark=True, recursion=recursion)
     language = _get_language(reader)
@@ -82,8 +82,8 @@ def check_columns(writer: ResolvedSchema, value: Column, message: str = "", recu
 
 
 def _get_language(schema: ResolvedSchema) -> ColumnFormat:
-    found = COLUMN_FORMATS.get(schema.schema_type.upper())
-    if found is None:
+    column_format = COLUMN_FORMATS.get(schema.schema_type.upper())
+    if column_format is None:
         known = ", ".join((AVRO, *COLUMN_FORMATS))
         raise DataError(f"data of the format {schema.schema_type} have no columns here; there are {known}")
-    return found
+    return column_format

@@ -116,12 +116,12 @@ def fit_column(plan: ColumnPlan, values: Column, path: str = "") -> Column:
 
 def _fit_struct(plan: Struct, values: Column, path: str) -> Column:
     # flatten, not field: below a null struct Arrow may keep values, which must not be taken for present
-    given = dict(zip((field.name for field in values.type), values.flatten(), strict=True))
-    unknown = sorted(given.keys() - {part.name for part in plan.parts})
+    columns = dict(zip((field.name for field in values.type), values.flatten(), strict=True))
+    unknown = sorted(columns.keys() - {part.name for part in plan.parts})
     if unknown:
         raise EncodeError(f"{_join_path(path, unknown[0])} is not in the schema")
-    there = [part for part in plan.parts if part.name in given]
-    children = [fit_column(part.plan, given[part.name], _join_path(path, part.name)) for part in there]
+    there = [part for part in plan.parts if part.name in columns]
+    children = [fit_column(part.plan, columns[part.name], _join_path(path, part.name)) for part in there]
     names = [part.name for part in there]
     return pa.StructArray.from_arrays(children, names=names, mask=values.is_null())
 
@@ -244,21 +244,21 @@ class RowDecoder:
         """Rows to be read with care."""
         if not self._language.careful:
             return frozenset()
-        found: Column = pc.match_substring_regex(frames, self._language.careful)
-        return frozenset(pc.indices_nonzero(found.fill_null(False)).to_pylist())
+        matches: Column = pc.match_substring_regex(frames, self._language.careful)
+        return frozenset(pc.indices_nonzero(matches.fill_null(False)).to_pylist())
 
     def _prepare_reader(self, number: int) -> DatumReaders | RecordError:
         try:
             writer = self._schemas(number) if number >= 0 else None
             if writer is None:
-                found: DatumReaders | RecordError = RecordError(ErrorCode.UNKNOWN_SCHEMA_ID, offset=0)
+                readers: DatumReaders | RecordError = RecordError(ErrorCode.UNKNOWN_SCHEMA_ID, offset=0)
             else:
                 ready = require_parsed(writer, self._reader.schema.schema_type)
-                found = self._language.make_readers(ready, self._reader, self._message)
+                readers = self._language.make_readers(ready, self._reader, self._message)
         except DataError as error:
-            found = RecordError(ErrorCode.UNUSABLE_SCHEMA, str(error), 0)
-        self._reads[number] = found
-        return found
+            readers = RecordError(ErrorCode.UNUSABLE_SCHEMA, str(error), 0)
+        self._reads[number] = readers
+        return readers
 
 
 def as_record_error(error: DataError) -> RecordError:

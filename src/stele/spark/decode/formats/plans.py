@@ -138,8 +138,8 @@ class TruncatedField(NamedTuple):
 
     def check(self, values: Values, holes: bool) -> None:
         """Raise `DataError` when a value goes deeper."""
-        for found in self.pick(values, holes):
-            if found is not None and not (self.items and len(found) == 0):
+        for value in self.pick(values, holes):
+            if value is not None and not (self.items and len(value) == 0):
                 raise RecordError(ErrorCode.TOO_DEEP)
 
 
@@ -184,9 +184,9 @@ class Struct:
         """See `ColumnPlan`."""
         if not isinstance(value, dict):
             return value  # nothing, or a whole
-        found = ((part, part.plan.datum(value.get(part.name))) for part in self.parts)
-        made = {part.name: inner for part, inner in found if inner is not None or part.keeps_null}
-        return made | {each.name: each.empty for each in self.deeper if each.empty is not None}
+        pairs = ((part, part.plan.datum(value.get(part.name))) for part in self.parts)
+        members = {part.name: inner for part, inner in pairs if inner is not None or part.keeps_null}
+        return members | {each.name: each.empty for each in self.deeper if each.empty is not None}
 
 
 class ListPlan:
@@ -239,8 +239,8 @@ class MapPlan:
         """See `ColumnPlan`."""
         if value is None:
             return None
-        made = [(self.key.datum(key), self.item.datum(item)) for key, item in value]
-        return made if self._pairs else dict(made)
+        entries = [(self.key.datum(key), self.item.datum(item)) for key, item in value]
+        return entries if self._pairs else dict(entries)
 
 
 def _check_kinds(values: Values, kinds: Kinds, plan: ColumnPlan) -> set[type]:

@@ -254,13 +254,13 @@ class Layout:
             groups[each.name] = len(self.oneofs)
             self.oneofs.append(scope)
         node, known = self._add_node()
-        made = []
+        slots = []
         for described, part in zip(message.fields, plan.parts, strict=True):
             slot = self._add_field(described, part.plan, scope, known)
             oneof = described.containing_oneof
             slot.oneof = -1 if oneof is None else groups[oneof.name]
-            made.append(slot)
-        return node, made
+            slots.append(slot)
+        return node, slots
 
     def _add_node(self) -> tuple[int, dict[int, int]]:
         self._nodes.append({})
@@ -437,8 +437,8 @@ class Scan:
             words = [slot.names.get(int(number)) or str(int(number)) for number in there]
             taken: Column = pa.array(places.astype(np.int32), mask=mask)
             return pa.array(words, pa.string()).take(taken)
-        made = pa.array(_numbers_from_bits(slot.type, values), mask=mask)
-        return made if made.type == slot.plan.type else made.cast(slot.plan.type)
+        column = pa.array(_numbers_from_bits(slot.type, values), mask=mask)
+        return column if column.type == slot.plan.type else column.cast(slot.plan.type)
 
     def _build_bytes(self, slot: FieldSlot, starts: Ints, sizes: Ints, mask: Any) -> Column:
         ends = np.cumsum(sizes)

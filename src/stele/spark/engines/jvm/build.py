@@ -75,11 +75,11 @@ def _pack_jar(classes: Path, target: Path) -> None:
 def find_javac() -> Path:
     """Return the compiler of JAVA_HOME, else of the PATH. Raises `JarBuildFailed`."""
     home = os.environ.get("JAVA_HOME")
-    found = shutil.which("javac", path=str(Path(home) / "bin")) if home else None
-    found = found or shutil.which("javac")
-    if found is None:
+    javac = shutil.which("javac", path=str(Path(home) / "bin")) if home else None
+    javac = javac or shutil.which("javac")
+    if javac is None:
         raise JarBuildFailed("building needs a JDK of 17 or newer: no javac in JAVA_HOME or on the PATH")
-    return Path(found)
+    return Path(javac)
 
 
 def find_spark_jars() -> Path:

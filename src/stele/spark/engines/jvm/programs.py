@@ -85,48 +85,48 @@ def find_unfit_column(root: Slot, types: Sequence[DataType], fields: Sequence[st
     return _member_columns(root, zip(fields, types, strict=True), "")
 
 
-def _member_columns(slot: Slot, given: Iterable[tuple[str, DataType]], path: str) -> str:
+def _member_columns(slot: Slot, members: Iterable[tuple[str, DataType]], path: str) -> str:
     children = {child.name: child for child in slot.children}
-    found = (
+    unfit_paths = (
         _find_unfit(children[name], type_, f"{path}.{name}" if path else name)
-        for name, type_ in given
+        for name, type_ in members
         if name in children
     )
-    return next(filter(None, found), "")
+    return next(filter(None, unfit_paths), "")
 
 
-def _find_unfit(slot: Slot, given: DataType, path: str) -> str:
+def _find_unfit(slot: Slot, source: DataType, path: str) -> str:
     from pyspark.sql import types as t
     from pyspark.sql.pandas.types import from_arrow_type
 
-    match given:
+    match source:
         case t.NullType():
             return ""
         case t.StructType() if slot.kind is SlotKind.STRUCT:
-            return _member_columns(slot, ((part.name, part.dataType) for part in given.fields), path)
+            return _member_columns(slot, ((part.name, part.dataType) for part in source.fields), path)
         case t.ArrayType() if slot.kind is SlotKind.LIST and len(slot.children) == 1:
-            return _find_unfit(slot.children[0], given.elementType, f"{path}[]")
+            return _find_unfit(slot.children[0], source.elementType, f"{path}[]")
         case t.MapType() if slot.kind is SlotKind.LIST and len(slot.children) == 2:
             key, value = slot.children
-            return _find_unfit(key, given.keyType, f"{path}{{key}}") or _find_unfit(
-                value, given.valueType, f"{path}{{}}"
+            return _find_unfit(key, source.keyType, f"{path}{{key}}") or _find_unfit(
+                value, source.valueType, f"{path}{{}}"
             )
         case t.StringType() if slot.is_uuid:
             return ""
     wanted = from_arrow_type(slot.type, prefer_timestamp_ntz=True)
-    if given == wanted or _can_widen(given, wanted):
+    if source == wanted or _can_widen(source, wanted):
         return ""
-    return f"{path or 'the value'} is {given.simpleString()} and not {wanted.simpleString()}"
+    return f"{path or 'the value'} is {source.simpleString()} and not {wanted.simpleString()}"
 
 
-def _can_widen(given: DataType, wanted: DataType) -> bool:
+def _can_widen(source: DataType, wanted: DataType) -> bool:
     """Whether the jar converts without loss: integers of any width, with a check, and float to double."""
     from pyspark.sql import types as t
 
     whole = (t.ByteType, t.ShortType, t.IntegerType, t.LongType)
-    if isinstance(given, whole) and isinstance(wanted, whole):
+    if isinstance(source, whole) and isinstance(wanted, whole):
         return True
-    return isinstance(given, t.FloatType) and isinstance(wanted, t.DoubleType)
+    return isinstance(source, t.FloatType) and isinstance(wanted, t.DoubleType)
 
 
 Instruction: TypeAlias = list[Any]
@@ -140,16 +140,16 @@ LONG_DIGITS: Final = 18
 
 def decode_program(step: Step) -> Program:
     """Return how to read a writer's data."""
-    made = DecodeProgramBuilder()
-    made.add(step)
-    return made.program
+    builder = DecodeProgramBuilder()
+    builder.add(step)
+    return builder.program
 
 
 def encode_program(step: Step) -> Program:
     """Return how to write data of a schema, from the steps that read it with the same schema."""
-    made = EncodeProgramBuilder()
-    made.add(step)
-    return made.program
+    builder = EncodeProgramBuilder()
+    builder.add(step)
+    return builder.program
 
 
 def slot_width(slot: Slot) -> str:
@@ -212,8 +212,8 @@ class DecodeProgramBuilder:
                 place = members.index(step.step.slot)
                 return ["member", [slot_width(each) for each in members], place, self.add(step.step)]
             case ReadItems():
-                held = slot_width(step.slot.children[-1])
-                return ["array" if step.key is None else "map", held, step.least_entry_size, self.add(step.item)]
+                item_width = slot_width(step.slot.children[-1])
+                return ["array" if step.key is None else "map", item_width, step.least_entry_size, self.add(step.item)]
             case RefuseValue() | ReadUnion():
                 return self._skip_instruction(step)
         assert_never(step)

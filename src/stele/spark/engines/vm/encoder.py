@@ -259,20 +259,20 @@ class VmEncoder:
         sizes, nothing = np.zeros(n, np.int64), np.zeros(1, np.uint8)
         scopes = np.zeros(inputs.scope_count, np.int64), np.zeros(inputs.scope_count, np.int64)
         stay = not isinstance(self._add_step, ReadUnion | ReadNull)
-        found = encode_rows(False, stay, code, n, sources, *scopes, self._header, sizes, nothing)
-        self._raise_fault(found, inputs)
+        located_fault = encode_rows(False, stay, code, n, sources, *scopes, self._header, sizes, nothing)
+        self._raise_fault(located_fault, inputs)
         ends = np.concatenate((np.zeros(1, np.int64), np.cumsum(sizes)))
         if ends[-1] > 2**31 - 1:
             raise DataError("a batch encodes to more than 2 GiB: use smaller batches")
         out = np.empty(int(ends[-1]) + 1, np.uint8)
-        found = encode_rows(True, stay, code, n, sources, *scopes, self._header, ends[:-1].copy(), out)
-        self._raise_fault(found, inputs)
+        located_fault = encode_rows(True, stay, code, n, sources, *scopes, self._header, ends[:-1].copy(), out)
+        self._raise_fault(located_fault, inputs)
         validity = np.packbits(sizes > 0, bitorder="little")
         buffers: list[pa.Buffer | None] = [as_buffer(validity), as_buffer(ends.astype(np.int32)), as_buffer(out[:-1])]
         return pa.Array.from_buffers(pa.binary(), n, buffers)
 
-    def _raise_fault(self, found: tuple[int, int, int], inputs: ColumnInputs) -> None:
-        row, column, fault = found
+    def _raise_fault(self, located_fault: tuple[int, int, int], inputs: ColumnInputs) -> None:
+        row, column, fault = located_fault
         if fault != FINE:
             raise EncodeError(f"row {row}, {inputs.paths[column]}: {_FAULTS[fault]}")
 

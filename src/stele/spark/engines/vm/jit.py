@@ -87,10 +87,10 @@ def _make_private(folder: Path) -> bool:
 
 def _is_private(folder: Path) -> bool:
     """Whether it is a folder and no link, and ours alone to write to. Raises `OSError`."""
-    found = folder.lstat()
-    if not stat.S_ISDIR(found.st_mode) or not os.access(folder, os.W_OK):
+    status = folder.lstat()
+    if not stat.S_ISDIR(status.st_mode) or not os.access(folder, os.W_OK):
         return False
-    return not hasattr(os, "getuid") or (found.st_uid == os.getuid() and not found.st_mode & _WRITABLE_BY_OTHERS)
+    return not hasattr(os, "getuid") or (status.st_uid == os.getuid() and not status.st_mode & _WRITABLE_BY_OTHERS)
 
 
 @cache
@@ -128,7 +128,7 @@ def compile_kernel(function: Callable[P, T]) -> Callable[P, T]:
     before = settings.CACHE_DIR
     settings.CACHE_DIR = before or str(cache_folder())
     try:
-        made: Callable[P, T] = compiler(cache=True, nogil=True, error_model="numpy", _nrt=False)(function)
+        kernel: Callable[P, T] = compiler(cache=True, nogil=True, error_model="numpy", _nrt=False)(function)
     finally:
         settings.CACHE_DIR = before
-    return made
+    return kernel

@@ -409,10 +409,10 @@ def _expirable_snapshots(table: Table) -> list[Snapshot]:
     if not (re.fullmatch(r"\d+", least) and re.fullmatch(r"\d+", oldest)):
         return []
     until = (datetime.now(UTC) - timedelta(milliseconds=int(oldest))).timestamp() * 1000
-    held = {ref.snapshot_id for ref in table.refs().values()}
+    referenced_ids = {ref.snapshot_id for ref in table.refs().values()}
     snapshots = sorted(table.snapshots(), key=lambda each: (each.sequence_number or 0, each.timestamp_ms))
     ahead = snapshots[: max(0, len(snapshots) - max(1, int(least)))]
-    return [each for each in ahead if each.timestamp_ms < until and each.snapshot_id not in held]
+    return [each for each in ahead if each.timestamp_ms < until and each.snapshot_id not in referenced_ids]
 
 
 def _metadata_files(table: Table, snapshot: Snapshot) -> set[str]:

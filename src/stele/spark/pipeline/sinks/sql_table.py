@@ -232,9 +232,9 @@ def first_line(error: Exception) -> str:
     return (str(error) if java is None else str(java.getMessage())).partition("\n")[0]
 
 
-def format_properties(given: dict[str, str]) -> str:
+def format_properties(properties: dict[str, str]) -> str:
     """Return what stands between the parentheses of TBLPROPERTIES."""
-    return ", ".join(f"{quote_string(key)} = {quote_string(value)}" for key, value in given.items())
+    return ", ".join(f"{quote_string(key)} = {quote_string(value)}" for key, value in properties.items())
 
 
 def quote_string(text: str) -> str:

@@ -1,4 +1,4 @@
-"""Syntax trees of sources, parsed and walked once for all tests of a process that read them."""
+"""Syntax trees of sources, parsed and walked once for all that read them in a process."""
 
 from __future__ import annotations
 
