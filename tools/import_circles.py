@@ -14,8 +14,9 @@ from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 
-from stele.formats.graph import strongly_connected
 from tools.source_trees import parse_source
+
+from stele.formats.graph import strongly_connected
 
 ROOT = Path(__file__).resolve().parent.parent
 SOURCE = ROOT / "src" / "stele"
