@@ -51,7 +51,7 @@ class Recorded:
 def census(
     stored: Stored,
     recorded: Recorded,
-    report_options: ReportOptions,
+    report: ReportOptions,
     subject: SubjectsOption = None,
     timestamp: TimeOption = None,
     fields: Annotated[
@@ -65,7 +65,7 @@ def census(
     with exit_on_error():
         from stele.spark.data_audit import census as run
 
-        report_options.check()
+        report.check()
         with stored.open_records(subject or (), timestamp) as records:
             audit = partial(
                 run,
@@ -82,14 +82,14 @@ def census(
             )
             answer = run_audit(records.df.sparkSession, "counting records", audit)
         recorded.record_census(answer, stored)
-        report_options.print_report(answer, stored.sources)
+        report.print_report(answer, stored.sources)
 
 
 @expand_dataclass
 def backtest(
     schema: Annotated[Path, typer.Argument(help="File with the proposed schema; - for standard input.")],
     stored: Stored,
-    report_options: ReportOptions,
+    report: ReportOptions,
     subject: Annotated[list[str], typer.Option("--subject", help="The subject it is for; further ones are mixed in.")],
     ruleset: Annotated[str, typer.Option("--ruleset", help="Rules to compare by; the format's default.")] = "",
     undecided: Annotated[
@@ -110,7 +110,7 @@ def backtest(
     with exit_on_error():
         from stele.spark.data_audit import backtest as run
 
-        report_options.check()
+        report.check()
         proposed = read_text(schema)
         with stored.open_records(subject, position=position or ()) as records:
             audit = partial(
@@ -130,14 +130,14 @@ def backtest(
                 engine=stored.engine,
             )
             answer = run_audit(records.df.sparkSession, "reading records with the schema", audit)
-        report_options.print_report(answer, stored.sources)
+        report.print_report(answer, stored.sources)
     raise typer.Exit(0 if answer.has_passed(allow_damaged=allow_damaged) else 1)
 
 
 @expand_dataclass
 def drift(
     stored: Stored,
-    report_options: ReportOptions,
+    report: ReportOptions,
     subject: SubjectsOption = None,
     sample: SampleOption = 1.0,
     least: Annotated[int, typer.Option("--least", help="Values below which nothing is said about a type.")] = 20,
@@ -149,7 +149,7 @@ def drift(
     with exit_on_error():
         from stele.spark.data_audit import drift as run
 
-        report_options.check()
+        report.check()
         with stored.open_records(subject or ()) as records:
             audit = partial(
                 run,
@@ -165,4 +165,4 @@ def drift(
                 engine=stored.engine,
             )
             answer = run_audit(records.df.sparkSession, "comparing records with their schemas", audit)
-        report_options.print_report(answer, stored.sources)
+        report.print_report(answer, stored.sources)

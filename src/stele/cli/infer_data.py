@@ -18,7 +18,7 @@ from stele.cli.records import RecordRegistry, ReportOptions, check_registry, spa
 @expand_dataclass
 def infer_data(
     data: Annotated[str, typer.Option("--data", help="File, folder or table with the data.")],
-    report_options: ReportOptions,
+    report: ReportOptions,
     registry: RecordRegistry,
     data_format: Annotated[
         str, typer.Option("--format", help="json (a document in each line), csv, parquet, orc, table, or another one.")
@@ -49,8 +49,8 @@ def infer_data(
         from stele.spark.data_audit import register_inferred
         from stele.spark.data_audit.stored_records import read_raw
 
-        report_options.check()
-        check_target(schema_to, force=report_options.force)
+        report.check()
+        check_target(schema_to, force=report.force)
         subject_registry = registry.find_registry() if register else ""
         if register:
             check_registry(subject_registry)
@@ -74,7 +74,5 @@ def infer_data(
         if register:
             answer = register_inferred(answer, register, subject_registry)
             refused = answer.offer is not None and not answer.offer.is_registered
-        report_options.print_report(
-            answer, {"data": data, "registry": registry.describe_registry() if register else ""}
-        )
+        report.print_report(answer, {"data": data, "registry": registry.describe_registry() if register else ""})
     raise typer.Exit(1 if refused or (strict and not answer.keeps_data) else 0)

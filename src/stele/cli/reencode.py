@@ -88,7 +88,7 @@ def reencode(
     stored: Stored,
     new: New,
     placed: Placed,
-    report_options: ReportOptions,
+    report: ReportOptions,
     subject: Annotated[str, typer.Option("--subject", help="The subject the records are of.")],
 ) -> None:
     """Write stored records anew, somewhere else: under another version, subject, schema language or wire.
@@ -97,7 +97,7 @@ def reencode(
     again; 1: some are dead letters, or reading them again found something else; 2: nothing could be done.
     """
     with exit_on_error():
-        report_options.check()
+        report.check()
         check_registry(stored.registry_like, (subject, new.to_subject))
         if placed.dry_run:
             with spark_session() as spark:
@@ -108,7 +108,7 @@ def reencode(
             with spark_session() as spark:
                 audit = partial(_write_records, spark, stored, new, placed, subject, targets)
                 answer = run_audit(spark, "writing records", audit)
-        report_options.print_report(answer, stored.sources)
+        report.print_report(answer, stored.sources)
     raise typer.Exit(0 if answer.is_complete else 1)
 
 
