@@ -103,10 +103,7 @@ def run(count: int, singly: int, folder: Path) -> list[Row]:
     )
     for name, dump, work in ways:
         store = f"sqlite:///{folder}/{work.__name__}.db"
-        with (
-            serving("--store", store, folder=folder, starts_anew=True) as server,
-            SchemaRegistryClient(server.url) as client,
-        ):
+        with serving("--store", store, folder=folder) as server, SchemaRegistryClient(server.url) as client:
             used = tree_seconds(server.process.pid)
             seconds = _time_import(lambda dump=dump, work=work, client=client: work(dump, client))  # type: ignore[misc]  # bound now
             used = tree_seconds(server.process.pid) - used
@@ -114,10 +111,7 @@ def run(count: int, singly: int, folder: Path) -> list[Row]:
         rows.append((name, len(dump.versions), seconds, used))
     filled, empty, file = f"sqlite:///{folder}/import_schemas.db", f"sqlite:///{folder}/restored.db", folder / "a.zst"
     rows.append(("export of an archive", count, _time_import(lambda: asyncio.run(_archive(filled, file))), 0))
-    with (
-        serving("--store", empty, folder=folder, starts_anew=True) as server,
-        SchemaRegistryClient(server.url) as client,
-    ):
+    with serving("--store", empty, folder=folder) as server, SchemaRegistryClient(server.url) as client:
         rows.append(("restoring that archive", count, _time_import(lambda: asyncio.run(_restore(file, empty))), 0))
         assert _present(client) == count
     base = rows[0][1] / rows[0][2]

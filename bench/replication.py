@@ -42,8 +42,7 @@ _LOOKS = 10
 def start_server(stack: ExitStack, name: str, folder: Path) -> Running:
     """A registry with an authority of its own, which may send requests to this machine."""
     environ = {"STELE_PUBLIC_URL": f"http://{name}.example", "STELE_OUTGOING_NETWORKS": "127.0.0.0/8"}
-    store = f"sqlite:///{folder}/{name}.db"
-    return stack.enter_context(serving("--store", store, folder=folder, environ=environ, starts_anew=True))
+    return stack.enter_context(serving("--store", f"sqlite:///{folder}/{name}.db", folder=folder, environ=environ))
 
 
 def wait_until(is_so: Callable[[], bool], pause: float = 0.05) -> float:

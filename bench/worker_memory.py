@@ -51,9 +51,7 @@ def measure(name: str, store: str, folder: Path, servers: Sequence[Sequence[str]
     """One row: servers with these flags over the store."""
     started = time.perf_counter()
     with ExitStack() as stack:
-        running = [
-            stack.enter_context(serving("--store", store, *flags, folder=folder, starts_anew=True)) for flags in servers
-        ]
+        running = [stack.enter_context(serving("--store", store, *flags, folder=folder)) for flags in servers]
         urls, pids = [server.url for server in running], [server.process.pid for server in running]
         wait_until_ready(urls)
         seconds, loaded = time.perf_counter() - started, sum_memory(pids)

@@ -68,8 +68,8 @@ LOADED: Final = (
 
 
 def can_fork() -> bool:
-    """Whether processes can be forked here and watched."""
-    return sys.platform == "linux"
+    """Whether processes are forked: in tests, where they can be watched. Benches start what a user starts."""
+    return sys.platform == "linux" and "PYTEST_VERSION" in os.environ
 
 
 # --- the process that forks ------------------------------------------------------------------------------------------

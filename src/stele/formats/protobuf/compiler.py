@@ -238,7 +238,7 @@ def error_from_messages(messages: str, main: str, text: bytes = b"") -> Malforme
 
     Where the compiler names no place, text is searched for it.
     """
-    lines = [line for line in messages.splitlines() if line and not _NOISE.match(line)]
+    lines = _list_complaints(messages)
     diagnostics = [_parse_line(line) for line in lines]
     missing = [match["file"] for line in lines if (match := _MISSING.fullmatch(line)) and match["file"] != main]
     undefined = next((match["type"] for each in diagnostics if (match := _UNDEFINED.match(each.text))), None)
@@ -259,10 +259,15 @@ def error_from_messages(messages: str, main: str, text: bytes = b"") -> Malforme
 
 def find_refused_place(messages: str, main: str) -> tuple[int, int] | None:
     """Return line and column of the first error in the file called main, None where the compiler names no place."""
-    diagnostics = (_parse_line(line) for line in messages.splitlines() if line and not _NOISE.match(line))
+    diagnostics = map(_parse_line, _list_complaints(messages))
     return next(
         ((each.line, each.column) for each in diagnostics if each.file == main and each.line and each.column), None
     )
+
+
+def _list_complaints(messages: str) -> list[str]:
+    """Return the lines that say what is wrong: not those of the compiler's own log, nor warnings."""
+    return [line for line in messages.splitlines() if line and not _NOISE.match(line)]
 
 
 def _guess_position(why: str, text: bytes) -> tuple[int, int] | tuple[None, None]:
