@@ -277,7 +277,7 @@ def test_broad_catches_say_why() -> None:
 def test_no_import_circles() -> None:
     """No modules import each other in a circle, inside functions and for type checkers neither."""
     circles = [sorted(circle) for circle in find_import_circles(SOURCE)]
-    assert not circles, f"cut these circles (python tools/import_circles.py prints them): {circles}"
+    assert not circles, f"cut these circles (python -m tools.import_circles prints them): {circles}"
 
 
 CLIENT_RANKS = (

@@ -1,7 +1,7 @@
 """Find groups of modules of Stele that import each other in a circle.
 
-    python tools/import_circles.py                   every circle below src/stele, one per line
-    python tools/import_circles.py src/stele/spark   circles with a module below that folder
+    python -m tools.import_circles                   every circle below src/stele, one per line
+    python -m tools.import_circles src/stele/spark   circles with a module below that folder
 
 Imports inside functions and for type checkers count: they hide a circle, they do not remove it.
 """
